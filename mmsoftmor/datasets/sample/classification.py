@@ -1,0 +1,46 @@
+"""Classification form of the sample dataset, one folder per class."""
+
+from .classes import CLASSES
+from .scene import compose, image_rng, paint
+from .store import generate, write_image
+
+_SIDE = 128
+_SIZES = (35, 120)
+
+
+def make_classification(root, num_train=20000, num_val=1000, seed=0, progress=True):
+    """Write the classification form: ``{train,val}/<class>/*.jpg``, 128 pixels a side.
+
+    One object per image, 35-120 pixels across. The classes take turns, so their counts differ by
+    at most one; their folders sort in the order of :data:`CLASSES`.
+
+    Args:
+        root (str | Path): A folder of its own; finished work is kept, unfinished completed.
+        num_train (int): Training images. Default 20000.
+        num_val (int): Validation images. Default 1000.
+        seed (int): An image depends on this and its index alone. Default 0.
+        progress (bool): Show a progress bar. Default True.
+
+    Returns:
+        dict: The stamp, as in ``<root>/sample.json``; ``stamp['instances']`` counts by split.
+
+    Raises:
+        InputError: A number is out of range, or the folder holds something else.
+    """
+
+    def write_split(root, split, indices):
+        return sum(_write_image(root, split, index, seed) for index in indices)
+
+    return generate(root, "classification", num_train, num_val, seed, write_split, progress)
+
+
+def _write_image(root, split, index, seed):
+    label = index % len(CLASSES)
+    path = root / split / CLASSES[label] / f"{index:08d}.jpg"
+    if not path.exists():
+        rng = image_rng(seed, "classification", split, index)
+        scene = compose(rng, (_SIDE, _SIDE), [(label, rng.uniform(*_SIZES))])
+        if not scene.objects:
+            raise RuntimeError(f"no place was found for the object of {path}")
+        write_image(path, paint(rng, scene))
+    return 1

@@ -1,0 +1,260 @@
+"""The scene model that all three forms of the sample dataset share.
+
+A scene is first composed (what lies where: exact masks), then painted (pixels). Both draw from one
+random generator in this order, so that labels alone can be had without painting.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from .classes import CLASSES, STUFF_CLASSES
+from .shapes import Stencil, outline, rasterise
+from .textures import texture, value_noise
+
+_OBJECT_TEXTURES = ("noise", "plain", "stripes", "dots")
+_MIN_VISIBLE = 0.6  # of an object's full area, after occlusion and the image's edge
+_PLACE_TRIES = 12
+
+
+@dataclass
+class SceneObject:
+    """One object, or one crowd of objects of the same class.
+
+    Attributes:
+        label (int): Index into :data:`CLASSES`.
+        stencil (Stencil): Its whole coverage, as painted.
+        mask (np.ndarray): (h, w) bool, its visible pixels.
+        crowd (bool): Whether this is a cluster of small shapes.
+        soft_edge (bool): Whether its edge is left unlabelled in the segmentation form.
+    """
+
+    label: int
+    stencil: Stencil
+    mask: np.ndarray
+    crowd: bool
+    soft_edge: bool
+
+
+@dataclass
+class Scene:
+    """A composed scene: ``objects`` from back to front over a background of 1-3 regions.
+
+    Attributes:
+        shape (tuple[int, int]): Height and width in pixels.
+        kinds (tuple[int, ...]): For each region its index into :data:`STUFF_CLASSES`.
+        regions (np.ndarray): (h, w) uint8, the region that each background pixel belongs to.
+        objects (list[SceneObject]): From back to front.
+    """
+
+    shape: tuple
+    kinds: tuple
+    regions: np.ndarray
+    objects: list
+
+
+def compose(rng, shape, requests, crowd=None):
+    """Lay out a scene.
+
+    Args:
+        rng (np.random.Generator): Source of randomness.
+        shape (tuple[int, int]): Height and width in pixels.
+        requests (list[tuple[int, float]]): Class index and size in pixels of each object, back to
+            front. An object for which no free place is found is left out.
+        crowd (int, optional): Class index of a cluster of small shapes behind the objects.
+
+    Returns:
+        Scene: The layout; every object shows at least 60 % of itself.
+    """
+    kinds, regions = _background_regions(rng, shape)
+    scene = Scene(shape, kinds, regions, [])
+    if crowd is not None:
+        _place(rng, scene, crowd, partial(_random_cluster, rng, shape, crowd), is_crowd=True)
+    for label, size in requests:
+        _place(rng, scene, label, partial(_random_shape, rng, shape, label, size))
+    return scene
+
+
+def _background_regions(rng, shape):
+    count = int(rng.choice([1, 2, 3], p=[0.5, 0.38, 0.12]))
+    kinds = tuple(int(kind) for kind in rng.permutation(len(STUFF_CLASSES))[:count])
+    regions = np.zeros(shape, np.uint8)
+    rows = np.arange(shape[0], dtype=np.float32)[:, None]
+    columns = np.arange(shape[1], dtype=np.float32)[None, :]
+    for region in range(1, count):
+        angle = rng.uniform(0, 2 * np.pi)
+        through_y, through_x = rng.uniform(0.3, 0.7, size=2) * shape
+        side = (rows - through_y) * np.float32(np.sin(angle))
+        side = side + (columns - through_x) * np.float32(np.cos(angle))
+        wobble = value_noise(rng, shape, cell=min(shape) / 2, octaves=1) - np.float32(0.5)
+        regions[side + wobble * np.float32(0.25 * min(shape)) > 0] = region
+    return kinds, regions
+
+
+def _random_shape(rng, shape, label, size):
+    # Up to about a tenth of the object may lie beyond the image's edge.
+    margin = min(0.42 * size, min(shape) / 2)
+    centre = rng.uniform(margin, shape[1] - margin), rng.uniform(margin, shape[0] - margin)
+    angle, aspect = rng.uniform(0, 2 * np.pi), np.exp(rng.uniform(-0.25, 0.25))
+    return rasterise(outline(label, centre, size, angle, aspect), shape)
+
+
+def _random_cluster(rng, shape, label):
+    cell = rng.uniform(15, 22)
+    columns, rows = rng.integers(3, 6, size=2)
+    left = rng.uniform(0, max(shape[1] - columns * cell, 1))
+    top = rng.uniform(0, max(shape[0] - rows * cell, 1))
+    contours = []
+    for index in range(columns * rows):
+        jitter = rng.uniform(0.42, 0.58, size=2)
+        centre = np.array([index % columns, index // columns]) + jitter
+        size = cell * rng.uniform(0.6, 0.72)
+        contours += outline(label, centre * cell + (left, top), size, rng.uniform(0, 2 * np.pi))
+    return rasterise(contours, shape)
+
+
+def _place(rng, scene, label, draw_stencil, is_crowd=False):
+    """Put one more object in front if, within a few tries, it hides no other too much."""
+    for _ in range(_PLACE_TRIES):
+        stencil = draw_stencil()
+        mask = stencil.mask(scene.shape)
+        if _fits(scene, stencil, mask):
+            break
+    else:
+        return
+    for other in scene.objects:
+        other.mask &= ~mask
+    soft_edge = bool(rng.random() < 0.5)
+    scene.objects.append(SceneObject(label, stencil, mask, is_crowd, soft_edge))
+
+
+def _fits(scene, stencil, mask):
+    if mask.sum() < _MIN_VISIBLE * stencil.full_area:
+        return False
+    return all(
+        np.count_nonzero(other.mask & ~mask) >= _MIN_VISIBLE * other.stencil.full_area
+        for other in scene.objects
+    )
+
+
+def paint(rng, scene):
+    """Paint a scene: textures, soft edges, mild shading, sensor noise.
+
+    Args:
+        rng (np.random.Generator): The generator with which the scene was composed.
+        scene (Scene): The layout.
+
+    Returns:
+        np.ndarray: (h, w, 3) uint8 RGB.
+    """
+    image = _paint_background(rng, scene)
+    for item in scene.objects:
+        _paint_object(rng, image, item.stencil)
+    _shade(rng, image)
+    grain = rng.integers(0, 256, size=(2, *image.shape), dtype=np.uint8)
+    # The difference of two uniform values is a triangular noise of deviation 104.
+    image += (grain[0].astype(np.float32) - grain[1]) * np.float32(rng.uniform(2, 6) / 104)
+    return np.clip(image, 0, 255).astype(np.uint8)
+
+
+def _paint_background(rng, scene):
+    image = None
+    for region, kind in enumerate(scene.kinds):
+        scale, colours = rng.uniform(12, 40), _background_colours(rng)
+        layer = texture(rng, STUFF_CLASSES[kind], scene.shape, scale, colours)
+        if image is None:
+            image = layer
+        else:
+            np.copyto(image, layer, where=(scene.regions == region)[..., None])
+    return image
+
+
+def _background_colours(rng):
+    base = _hsv(rng.random(), rng.uniform(0.05, 0.5), rng.uniform(0.3, 0.85))
+    step = rng.normal(size=3) * 0.4 + rng.choice([-1.0, 1.0])
+    step *= rng.uniform(30, 75) / np.linalg.norm(step)
+    return np.clip(np.stack([base - step / 2, base + step / 2]), 5, 250)
+
+
+def _hsv(hue, saturation, value):
+    """HSV in [0, 1] to RGB, 0-255."""
+    distance = np.abs((hue * 6 + np.array([0.0, 4.0, 2.0])) % 6 - 3) - 1
+    return 255 * value * (1 - saturation * (1 - np.clip(distance, 0, 1)))
+
+
+def _object_colours(rng, around):
+    """Two colours of which both stand off from the local background, the best of a few draws."""
+    draws = []
+    for _ in range(6):
+        first = _hsv(rng.random(), rng.uniform(0.35, 1), rng.uniform(0.15, 1))
+        second = np.clip(first + rng.normal(size=3) * 40, 0, 255)
+        draws.append(np.stack([first, second]))
+    gaps = [np.linalg.norm(colours - around, axis=1).min() for colours in draws]
+    return draws[int(np.argmax(gaps))]
+
+
+def _paint_object(rng, image, stencil):
+    patch = image[stencil.window]
+    alpha = stencil.coverage.astype(np.float32)[..., None] / 255
+    around = patch.mean(axis=(0, 1))
+    kind = _OBJECT_TEXTURES[int(rng.integers(len(_OBJECT_TEXTURES)))]
+    size = max(patch.shape[:2])
+    scale = np.clip(size * rng.uniform(0.12, 0.3), 4, 24)
+    layer = texture(rng, kind, patch.shape[:2], scale, _object_colours(rng, around))
+    _shade(rng, layer)
+    patch += (layer - patch) * alpha
+
+
+def _shade(rng, image):
+    """Light from one side: a linear change of brightness by at most 18 % either way, in place."""
+    down, right = rng.uniform(-0.09, 0.09, size=2)
+    rows = np.linspace(1 - down, 1 + down, image.shape[0], dtype=np.float32)
+    columns = np.linspace(-right, right, image.shape[1], dtype=np.float32)
+    image *= (rows[:, None] + columns[None, :])[..., None]
+
+
+def random_requests(rng, shape):
+    """Classes and sizes of 0-6 objects: mostly medium, some small, some large.
+
+    Args:
+        rng (np.random.Generator): Source of randomness.
+        shape (tuple[int, int]): Height and width in pixels of the image.
+
+    Returns:
+        list[tuple[int, float]]: Class index and size in pixels, large ones first (at the back).
+    """
+    count = int(rng.choice(7, p=[0.05, 0.14, 0.21, 0.22, 0.18, 0.12, 0.08]))
+    ranges = ((18, 32), (42, 100), (100, 160))
+    requests = []
+    for _ in range(count):
+        low, high = ranges[int(rng.choice(3, p=[0.15, 0.67, 0.18]))]
+        size = min(rng.uniform(low, high), 0.75 * min(shape))
+        requests.append((int(rng.integers(len(CLASSES))), float(size)))
+    return sorted(requests, key=lambda request: -request[1])
+
+
+#: First word of the random stream of each split, apart so that no two share an image.
+STREAMS = {
+    ("detection", "train"): 0,
+    ("detection", "val"): 1,
+    ("segmentation", "train"): 2,
+    ("segmentation", "val"): 3,
+    ("classification", "train"): 4,
+    ("classification", "val"): 5,
+}
+
+
+def image_rng(seed, form, split, index):
+    """The random generator of one image, which depends on nothing but these four."""
+    return np.random.default_rng([seed, STREAMS[form, split], index])
+
+
+def random_scene(rng):
+    """Compose a scene of 192-288 pixels a side with 0-6 objects and, in one of ten, a crowd."""
+    shape = tuple(int(side) for side in rng.integers(192, 289, size=2))
+    requests = random_requests(rng, shape)
+    crowd = None
+    if requests and rng.random() < 0.1:
+        crowd, requests = int(rng.integers(len(CLASSES))), requests[:3]
+    return compose(rng, shape, requests, crowd)
