@@ -1,0 +1,3 @@
+from mmsoftmor.models.backbones.srvit import SRViT
+
+__all__ = ["SRViT"]

@@ -1,0 +1,144 @@
+"""Reading a checkpoint file into plain tensors, without running code that the file may carry."""
+
+import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.dist import barrier, get_rank
+from mmengine.logging import HistoryBuffer
+from torch import Tensor
+
+from mmsoftmor.errors import InputError
+
+HOW_TO_NAME_A_FILE = (
+    "name a local file with --cfg-options model.backbone.init_cfg.checkpoint=FILE, or None to "
+    "start from nothing"
+)
+
+
+@dataclass
+class Checkpoint:
+    """What a file holds.
+
+    Attributes:
+        path (str): Where it was read from.
+        state (dict[str, Tensor]): The tensors by name.
+        meta (dict): The file's own notes; empty where it has none.
+    """
+
+    path: str
+    state: dict[str, Tensor]
+    meta: dict = field(default_factory=dict)
+
+
+def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
+    """Read a checkpoint from a local file or an address.
+
+    ``.safetensors`` files and torch files are read; of a torch file only tensors, plain containers
+    and the few mmengine and numpy objects that OpenMMLab training checkpoints carry are allowed.
+
+    Args:
+        checkpoint (str | os.PathLike): Path, or an ``http(s)://`` address, which is downloaded once
+            into torch's hub folder.
+
+    Returns:
+        Checkpoint: The tensors (on the CPU) and the meta dict.
+
+    Raises:
+        InputError: If the file is missing, cannot be downloaded, is no checkpoint or would run
+            code.
+    """
+    checkpoint = os.fspath(checkpoint)
+    path = _download(checkpoint) if checkpoint.startswith(("http://", "https://")) else checkpoint
+    if not os.path.isfile(path):
+        raise InputError(f"checkpoint {path} does not exist: {HOW_TO_NAME_A_FILE}")
+    if path.endswith(".safetensors"):
+        return _read_safetensors(path)
+    content = _read_torch(path)
+    meta = content.get("meta") if isinstance(content, Mapping) else None
+    state = _find_state(content)
+    if not state:
+        raise InputError(f"checkpoint {path} holds no tensors under any known key")
+    return Checkpoint(path, state, dict(meta) if isinstance(meta, Mapping) else {})
+
+
+def _download(address: str) -> str:
+    folder = Path(torch.hub.get_dir()) / "checkpoints"
+    path = folder / address.rsplit("/", 1)[-1]
+    if not path.exists() and get_rank() == 0:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            torch.hub.download_url_to_file(address, str(path))
+        except OSError as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"checkpoint {address} cannot be downloaded ({reason}): {HOW_TO_NAME_A_FILE}"
+            ) from error
+    barrier()
+    return str(path)
+
+
+def _read_safetensors(path: str) -> Checkpoint:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return Checkpoint(path, state, dict(file.metadata() or {}))
+    except SafetensorError as error:
+        raise InputError(f"checkpoint {path} is no safetensors file: {error}") from error
+
+
+def _safe_globals() -> list:
+    """Return the objects besides tensors that OpenMMLab's training checkpoints carry."""
+    multiarray = np._core.multiarray if hasattr(np, "_core") else np.core.multiarray
+    scalars = [type(np.dtype(kind)) for kind in (np.float64, np.float32, np.int64, np.int32, bool)]
+    # Files written under numpy 1 name the module by its old path.
+    legacy = [
+        (multiarray._reconstruct, "numpy.core.multiarray._reconstruct"),
+        (multiarray.scalar, "numpy.core.multiarray.scalar"),
+    ]
+    return [
+        HistoryBuffer,
+        np.ndarray,
+        np.dtype,
+        multiarray._reconstruct,
+        multiarray.scalar,
+        *scalars,
+        *legacy,
+    ]
+
+
+def _read_torch(path: str) -> object:
+    try:
+        with torch.serialization.safe_globals(_safe_globals()):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"checkpoint {path} would run code or is no torch file "
+            f"({_refused(error)}); if you trust its source, load it once with "
+            "torch.load(weights_only=False) and save its state dict alone"
+        ) from error
+    except (RuntimeError, EOFError) as error:
+        raise InputError(f"checkpoint {path} is truncated or no torch file: {error}") from error
+
+
+def _refused(error: Exception) -> str:
+    """Pick the line that names what the safe unpickler refused."""
+    lines = [line.strip() for line in str(error).splitlines() if "GLOBAL" in line]
+    return lines[0] if lines else str(error).splitlines()[0]
+
+
+def _find_state(content: object) -> dict[str, Tensor]:
+    """Return the tensors of a state dict that may lie under one of the usual keys."""
+    if not isinstance(content, Mapping):
+        return {}
+    for key in ("state_dict", "model", "model_state"):
+        if isinstance(content.get(key), Mapping):
+            content = content[key]
+            break
+    return {name: value for name, value in content.items() if isinstance(value, Tensor)}

@@ -1,0 +1,60 @@
+"""Fitting a checkpoint's position table to the model that reads it."""
+
+import math
+
+import torch
+from mmpretrain.models.utils import resize_pos_embed
+from torch import Tensor
+
+from mmsoftmor.errors import InputError
+
+
+def adapt_pos_embed(
+    table: Tensor, special_tokens: int, grid: tuple[int, int], with_cls_token: bool
+) -> Tensor:
+    """Fit a stored position table to a model's grid and class token.
+
+    The grid part is resized bicubically in fp32 without antialias. The entries of special tokens
+    are never resized: the class token's is kept or dropped, the others' are dropped.
+
+    Args:
+        table (Tensor): Stored table, shape (1, T + N, C), the T special tokens first.
+        special_tokens (int): Special tokens (class, distillation, registers) that the file holds.
+            Some families give only the class token an entry in the table, some give none.
+        grid (tuple[int, int]): Rows and columns of the model's table.
+        with_cls_token (bool): Whether the model has a class token.
+
+    Returns:
+        Tensor: Table of shape (1, rows * cols (+ 1 with a class token), C).
+
+    Raises:
+        InputError: If no grid fits the number of entries, or the class token's entry is absent from
+            the file but the model has one.
+    """
+    source_grid, stored = _source_grid(table.shape[1], special_tokens, grid)
+    if with_cls_token and not stored:
+        raise InputError(
+            f"the file's position table has {table.shape[1]} entries, a "
+            f"{source_grid[0]}x{source_grid[1]} grid without a class token's entry, but the model "
+            "has a class token: build it with with_cls_token=False"
+        )
+    patches = resize_pos_embed(table[:, stored:], source_grid, grid, num_extra_tokens=0)
+    return torch.cat([table[:, :1], patches], dim=1) if with_cls_token else patches
+
+
+def _source_grid(
+    entries: int, special_tokens: int, grid: tuple[int, int]
+) -> tuple[tuple[int, int], int]:
+    """Return the stored grid and how many special tokens have an entry in the table."""
+    for stored in sorted({special_tokens, min(special_tokens, 1), 0}, reverse=True):
+        patches = entries - stored
+        if patches == grid[0] * grid[1]:
+            return grid, stored
+        side = math.isqrt(max(patches, 0))
+        if side and side * side == patches:
+            return (side, side), stored
+    raise InputError(
+        f"the file's position table has {entries} entries for {special_tokens} special tokens: no "
+        f"square grid has that many, and the model's grid is {grid[0]}x{grid[1]}; give the file "
+        "that belongs to a square image, or build the model for the file's image size"
+    )
