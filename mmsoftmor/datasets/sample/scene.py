@@ -7,6 +7,7 @@ random generator in this order, so that labels alone can be had without painting
 from dataclasses import dataclass
 from functools import partial
 
+import cv2
 import numpy as np
 
 from .classes import CLASSES, STUFF_CLASSES
@@ -15,7 +16,9 @@ from .textures import texture, value_noise
 
 _OBJECT_TEXTURES = ("noise", "plain", "stripes", "dots")
 _MIN_VISIBLE = 0.6  # of an object's full area, after occlusion and the image's edge
+_MAY_OCCLUDE = 0.4  # share of the objects that may be placed over others
 _PLACE_TRIES = 12
+_COLOUR_GAP = 105  # between an object's colours and its surroundings: distance in RGB, 0-255
 
 
 @dataclass
@@ -116,10 +119,11 @@ def _random_cluster(rng, shape, label):
 
 def _place(rng, scene, label, draw_stencil, is_crowd=False):
     """Put one more object in front if, within a few tries, it hides no other too much."""
+    may_occlude = rng.random() < _MAY_OCCLUDE
     for _ in range(_PLACE_TRIES):
         stencil = draw_stencil()
         mask = stencil.mask(scene.shape)
-        if _fits(scene, stencil, mask):
+        if _fits(scene, stencil, mask, may_occlude):
             break
     else:
         return
@@ -129,13 +133,17 @@ def _place(rng, scene, label, draw_stencil, is_crowd=False):
     scene.objects.append(SceneObject(label, stencil, mask, is_crowd, soft_edge))
 
 
-def _fits(scene, stencil, mask):
+def _fits(scene, stencil, mask, may_occlude):
+    """Whether enough of the new object, and of what remains of each older one, would be seen."""
     if mask.sum() < _MIN_VISIBLE * stencil.full_area:
         return False
-    return all(
-        np.count_nonzero(other.mask & ~mask) >= _MIN_VISIBLE * other.stencil.full_area
-        for other in scene.objects
-    )
+    for other in scene.objects:
+        left = np.count_nonzero(other.mask & ~mask)
+        if left < _MIN_VISIBLE * other.stencil.full_area:
+            return False
+        if not may_occlude and left < np.count_nonzero(other.mask):
+            return False
+    return True
 
 
 def paint(rng, scene):
@@ -166,7 +174,8 @@ def _paint_background(rng, scene):
         if image is None:
             image = layer
         else:
-            np.copyto(image, layer, where=(scene.regions == region)[..., None])
+            inside = (scene.regions == region).astype(np.float32)
+            image += (layer - image) * cv2.GaussianBlur(inside, (3, 3), 0)[..., None]
     return image
 
 
@@ -184,14 +193,17 @@ def _hsv(hue, saturation, value):
 
 
 def _object_colours(rng, around):
-    """Two colours of which both stand off from the local background, the best of a few draws."""
-    draws = []
-    for _ in range(6):
-        first = _hsv(rng.random(), rng.uniform(0.35, 1), rng.uniform(0.15, 1))
-        second = np.clip(first + rng.normal(size=3) * 40, 0, 255)
-        draws.append(np.stack([first, second]))
-    gaps = [np.linalg.norm(colours - around, axis=1).min() for colours in draws]
-    return draws[int(np.argmax(gaps))]
+    """Two colours that both stand off from the local background, or the best of twelve draws."""
+    best, best_gap = None, -1.0
+    for _ in range(12):
+        first = _hsv(rng.random(), rng.uniform(0.4, 1), rng.uniform(0.3, 1))
+        colours = np.stack([first, np.clip(first + rng.normal(size=3) * 40, 0, 255)])
+        gap = np.linalg.norm(colours - around, axis=1).min()
+        if gap > best_gap:
+            best, best_gap = colours, gap
+        if gap > _COLOUR_GAP:
+            break
+    return best
 
 
 def _paint_object(rng, image, stencil):
@@ -225,11 +237,11 @@ def random_requests(rng, shape):
         list[tuple[int, float]]: Class index and size in pixels, large ones first (at the back).
     """
     count = int(rng.choice(7, p=[0.05, 0.14, 0.21, 0.22, 0.18, 0.12, 0.08]))
-    ranges = ((18, 32), (42, 100), (100, 160))
+    ranges = ((20, 32), (42, 105), (110, 180))
     requests = []
     for _ in range(count):
-        low, high = ranges[int(rng.choice(3, p=[0.15, 0.67, 0.18]))]
-        size = min(rng.uniform(low, high), 0.75 * min(shape))
+        low, high = ranges[int(rng.choice(3, p=[0.14, 0.66, 0.2]))]
+        size = min(rng.uniform(low, high), 0.8 * min(shape))
         requests.append((int(rng.integers(len(CLASSES))), float(size)))
     return sorted(requests, key=lambda request: -request[1])
 
