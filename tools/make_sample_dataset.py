@@ -33,6 +33,9 @@ def main():
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("Interrupted: the same command goes on from here.", file=sys.stderr)
+        return 130
     for split, instances in stamp["instances"].items():
         print(f"{root}: {split} {stamp[f'num_{split}']} images, {instances} instances")
     return 0

@@ -1,7 +1,8 @@
 """Classification form of the sample dataset, one folder per class."""
 
 from .classes import CLASSES
-from .scene import compose, image_rng, paint
+from .paint import paint
+from .scene import compose, image_rng
 from .store import generate, write_image
 
 _SIDE = 128

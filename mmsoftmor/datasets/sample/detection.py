@@ -2,7 +2,8 @@
 
 from .classes import CATEGORY_IDS, CLASSES
 from .masks import mask_to_box, mask_to_polygons, mask_to_rle
-from .scene import image_rng, paint, random_scene
+from .paint import paint
+from .scene import image_rng, random_scene
 from .store import MAX_IMAGES, generate, write_image, write_json
 
 _LICENSE = {"id": 1, "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}

@@ -1,24 +1,31 @@
-"""The scene model that all three forms of the sample dataset share.
+"""The scene model that all three forms of the sample dataset share: what lies where.
 
-A scene is first composed (what lies where: exact masks), then painted (pixels). Both draw from one
+A scene is first composed (exact masks), then painted (pixels, in paint.py). Both draw from one
 random generator in this order, so that labels alone can be had without painting.
 """
 
 from dataclasses import dataclass
 from functools import partial
 
-import cv2
 import numpy as np
 
 from .classes import CLASSES, STUFF_CLASSES
 from .shapes import Stencil, outline, rasterise
-from .textures import texture, value_noise
+from .textures import value_noise
 
-_OBJECT_TEXTURES = ("noise", "plain", "stripes", "dots")
 _MIN_VISIBLE = 0.6  # of an object's full area, after occlusion and the image's edge
 _MAY_OCCLUDE = 0.4  # share of the objects that may be placed over others
 _PLACE_TRIES = 12
-_COLOUR_GAP = 105  # between an object's colours and its surroundings: distance in RGB, 0-255
+
+# First word of the random stream of each split, apart so that no two share an image.
+_STREAMS = {
+    ("detection", "train"): 0,
+    ("detection", "val"): 1,
+    ("segmentation", "train"): 2,
+    ("segmentation", "val"): 3,
+    ("classification", "train"): 4,
+    ("classification", "val"): 5,
+}
 
 
 @dataclass
@@ -146,86 +153,6 @@ def _fits(scene, stencil, mask, may_occlude):
     return True
 
 
-def paint(rng, scene):
-    """Paint a scene: textures, soft edges, mild shading, sensor noise.
-
-    Args:
-        rng (np.random.Generator): The generator with which the scene was composed.
-        scene (Scene): The layout.
-
-    Returns:
-        np.ndarray: (h, w, 3) uint8 RGB.
-    """
-    image = _paint_background(rng, scene)
-    for item in scene.objects:
-        _paint_object(rng, image, item.stencil)
-    _shade(rng, image)
-    grain = rng.integers(0, 256, size=(2, *image.shape), dtype=np.uint8)
-    # The difference of two uniform values is a triangular noise of deviation 104.
-    image += (grain[0].astype(np.float32) - grain[1]) * np.float32(rng.uniform(2, 6) / 104)
-    return np.clip(image, 0, 255).astype(np.uint8)
-
-
-def _paint_background(rng, scene):
-    image = None
-    for region, kind in enumerate(scene.kinds):
-        scale, colours = rng.uniform(12, 40), _background_colours(rng)
-        layer = texture(rng, STUFF_CLASSES[kind], scene.shape, scale, colours)
-        if image is None:
-            image = layer
-        else:
-            inside = (scene.regions == region).astype(np.float32)
-            image += (layer - image) * cv2.GaussianBlur(inside, (3, 3), 0)[..., None]
-    return image
-
-
-def _background_colours(rng):
-    base = _hsv(rng.random(), rng.uniform(0.05, 0.5), rng.uniform(0.3, 0.85))
-    step = rng.normal(size=3) * 0.4 + rng.choice([-1.0, 1.0])
-    step *= rng.uniform(30, 75) / np.linalg.norm(step)
-    return np.clip(np.stack([base - step / 2, base + step / 2]), 5, 250)
-
-
-def _hsv(hue, saturation, value):
-    """HSV in [0, 1] to RGB, 0-255."""
-    distance = np.abs((hue * 6 + np.array([0.0, 4.0, 2.0])) % 6 - 3) - 1
-    return 255 * value * (1 - saturation * (1 - np.clip(distance, 0, 1)))
-
-
-def _object_colours(rng, around):
-    """Two colours that both stand off from the local background, or the best of twelve draws."""
-    best, best_gap = None, -1.0
-    for _ in range(12):
-        first = _hsv(rng.random(), rng.uniform(0.4, 1), rng.uniform(0.3, 1))
-        colours = np.stack([first, np.clip(first + rng.normal(size=3) * 40, 0, 255)])
-        gap = np.linalg.norm(colours - around, axis=1).min()
-        if gap > best_gap:
-            best, best_gap = colours, gap
-        if gap > _COLOUR_GAP:
-            break
-    return best
-
-
-def _paint_object(rng, image, stencil):
-    patch = image[stencil.window]
-    alpha = stencil.coverage.astype(np.float32)[..., None] / 255
-    around = patch.mean(axis=(0, 1))
-    kind = _OBJECT_TEXTURES[int(rng.integers(len(_OBJECT_TEXTURES)))]
-    size = max(patch.shape[:2])
-    scale = np.clip(size * rng.uniform(0.12, 0.3), 4, 24)
-    layer = texture(rng, kind, patch.shape[:2], scale, _object_colours(rng, around))
-    _shade(rng, layer)
-    patch += (layer - patch) * alpha
-
-
-def _shade(rng, image):
-    """Light from one side: a linear change of brightness by at most 18 % either way, in place."""
-    down, right = rng.uniform(-0.09, 0.09, size=2)
-    rows = np.linspace(1 - down, 1 + down, image.shape[0], dtype=np.float32)
-    columns = np.linspace(-right, right, image.shape[1], dtype=np.float32)
-    image *= (rows[:, None] + columns[None, :])[..., None]
-
-
 def random_requests(rng, shape):
     """Classes and sizes of 0-6 objects: mostly medium, some small, some large.
 
@@ -246,20 +173,9 @@ def random_requests(rng, shape):
     return sorted(requests, key=lambda request: -request[1])
 
 
-#: First word of the random stream of each split, apart so that no two share an image.
-STREAMS = {
-    ("detection", "train"): 0,
-    ("detection", "val"): 1,
-    ("segmentation", "train"): 2,
-    ("segmentation", "val"): 3,
-    ("classification", "train"): 4,
-    ("classification", "val"): 5,
-}
-
-
 def image_rng(seed, form, split, index):
     """The random generator of one image, which depends on nothing but these four."""
-    return np.random.default_rng([seed, STREAMS[form, split], index])
+    return np.random.default_rng([seed, _STREAMS[form, split], index])
 
 
 def random_scene(rng):

@@ -4,7 +4,8 @@ import cv2
 import numpy as np
 
 from .classes import CLASSES
-from .scene import image_rng, paint, random_scene
+from .paint import paint
+from .scene import image_rng, random_scene
 from .store import generate, write_image
 
 _FOLDERS = {"train": "training", "val": "validation"}
