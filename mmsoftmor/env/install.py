@@ -1,0 +1,456 @@
+"""Install the stack and this project into the running environment, step by step.
+
+``tools/install.sh`` chooses the environment, then runs ``python -m mmsoftmor.env.install`` in the
+project root. Each step looks first whether it is needed, so a second run changes nothing and needs
+no network. The order matters: mmcv compiles against the torch that is there, and with operators
+only if torch is there.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from mmsoftmor.env.advice import explain
+from mmsoftmor.env.probe import try_imports
+from mmsoftmor.env.stacks import ONEDL, OPENCV, STACKS, Stack, detect, installed_versions
+from mmsoftmor.env.versions import installed, missing, release, split_requirement
+
+HEARTBEAT_SECONDS = 20
+FREE_GIB_FOR_TORCH = 9
+GIB_PER_COMPILER = 2
+EXTRAS = ("all", "tests")
+
+
+class StepFailedError(Exception):
+    """A step could not be done: its reason (lines), what to do, and the log if there is one."""
+
+    def __init__(self, reason: list[str], advice: str, log: Path | None = None):
+        super().__init__("; ".join(reason))
+        self.reason, self.advice, self.log = reason, advice, log
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is installed where: the stack, the project's root folder, the folder for logs."""
+
+    stack: Stack
+    root: Path
+    logs: Path
+
+    @property
+    def build_tools(self) -> list[str]:
+        """What mmcv's build script imports, and what builds the project."""
+        return ["ninja", "wheel", "psutil", "packaging", f"setuptools{self.stack.setuptools}"]
+
+    @property
+    def libraries(self) -> list[str]:
+        """The OpenMMLab libraries without mmcv, and what they import without declaring it."""
+        return [*self.stack.pinned(*self.stack.libraries.values()), *self.stack.extra]
+
+
+def say(text: str) -> None:
+    """Print at once, also into a pipe."""
+    print(text, flush=True)
+
+
+# --- running a command with a log and a sign of life -------------------------------------------
+
+
+def _progress(log: Path) -> str:
+    """Return ninja's last ``[12/95]`` in a log, if it has one."""
+    counts = re.findall(r"^\s*(\[\d+/\d+\])", log.read_text(errors="replace"), re.MULTILINE)
+    return f" {counts[-1]}" if counts else ""
+
+
+def run_logged(job: Job, name: str, command: list[str], **environment: str) -> None:
+    """Run a command with its output in ``logs/name.log`` and a line every 20 seconds.
+
+    Raises:
+        StepFailedError: The command ended with a status other than 0.
+    """
+    log, start = job.logs / f"{name}.log", time.monotonic()
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **environment}
+        )
+        try:
+            while True:
+                try:
+                    status = process.wait(timeout=HEARTBEAT_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    elapsed = int(time.monotonic() - start)
+                    clock = f"{elapsed // 60}:{elapsed % 60:02d}"
+                    say(f"    {name}: still at work, {clock}{_progress(log)}")
+        except KeyboardInterrupt:
+            process.wait()  # the terminal has sent it the interrupt too
+            raise
+    if status != 0:
+        reason, advice = explain(log.read_text(errors="replace"))
+        raise StepFailedError(reason or [f"it ended with status {status}"], advice, log)
+
+
+def pip_install(job: Job, name: str, *arguments: str, **environment: str) -> None:
+    """Run ``pip install`` such that it leaves torch, numpy and OpenCV within the tested bounds."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(constraint_lines(job.stack, installed_versions())))
+        constraints.flush()
+        pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+        run_logged(job, name, [*pip, "-c", constraints.name, *arguments], **environment)
+
+
+def constraint_lines(stack: Stack, versions: dict[str, str]) -> list[str]:
+    """Return pip constraints that hold what must not change while other packages are installed."""
+    held = [f"{name}=={versions[name]}" for name in ("torch", "torchvision") if name in versions]
+    bounds = [f"numpy{stack.numpy}", f"setuptools{stack.setuptools}"]
+    return [*held, *bounds, f"opencv-python{OPENCV}", f"opencv-python-headless{OPENCV}"]
+
+
+# --- decisions ----------------------------------------------------------------------------------
+
+
+def plan_torch(stack: Stack, versions: dict[str, str]) -> tuple[list[str], str]:
+    """Decide about torch: what to install (perhaps nothing), and what to tell the user.
+
+    A torch that is already there is never replaced. One that the stack works with is kept; another
+    stops the installation.
+
+    Raises:
+        StepFailedError: The torch that is there cannot be used with the stack.
+    """
+    torch, vision = versions.get("torch"), versions.get("torchvision")
+    pins = stack.pinned("torch", "torchvision")
+    if torch is None:
+        return [*pins, f"numpy{stack.numpy}"], f"installing {' and '.join(pins)}"
+    if torch not in stack.torch:
+        newer = release(torch) >= release(stack.torch.high)
+        reason = stack.torch_too_new if newer else "it is older than the libraries support"
+        raise StepFailedError(
+            [f"torch {torch}, which is already in this environment, cannot be used: {reason}"],
+            "run again with --venv NEW_FOLDER, where the tested torch is taken; "
+            f"or replace it yourself: pip install {' '.join(pins)}",
+        )
+    note = "" if release(torch) == release(stack.tested["torch"]) else f" (tested: {pins[0]})"
+    wanted = [] if vision else [matching_torchvision(torch)]
+    wanted += missing([f"numpy{stack.numpy}"])
+    return wanted, f"torch {torch} is kept{note}"
+
+
+def matching_torchvision(torch: str) -> str:
+    """Return the requirement for the torchvision of a torch 2.x: 2.12 goes with 0.27."""
+    minor = (release(torch) + (0,))[1]
+    return f"torchvision>=0.{minor + 15},<0.{minor + 16}"
+
+
+def plan_cuda(
+    gpu: bool, torch_cuda: str | None, nvcc: str | None, forced: str | None
+) -> tuple[bool, str]:
+    """Decide whether mmcv's operators are compiled for CUDA, and say why.
+
+    Args:
+        gpu: Whether torch can use a GPU here.
+        torch_cuda: CUDA release torch was built for (``"13.0"``), None for a CPU build.
+        nvcc: Release that ``nvcc --version`` prints, None if there is no nvcc.
+        forced: The variable FORCE_CUDA as the user set it.
+    """
+    if forced in ("0", "1"):
+        return forced == "1", f"as FORCE_CUDA={forced} asks"
+    if not gpu:
+        return False, "for the CPU only: torch sees no GPU here"
+    if nvcc is None:
+        return False, f"for the CPU only: there is a GPU but no nvcc; for CUDA install {torch_cuda}"
+    if torch_cuda is None or nvcc.split(".")[0] != torch_cuda.split(".")[0]:
+        return False, f"for the CPU only: nvcc is of CUDA {nvcc}, torch of CUDA {torch_cuda}"
+    return True, f"for CUDA {torch_cuda}: there is a GPU and nvcc {nvcc}"
+
+
+def compile_jobs(cores: int, free_gib: float) -> int:
+    """Return how many compilers may run at once: one a core, as far as memory allows."""
+    return max(1, min(cores, int(free_gib // GIB_PER_COMPILER)))
+
+
+def choose_stack(wanted: str | None, versions: dict[str, str]) -> Stack:
+    """Return the stack to install: the wanted one, else the one found here, else the default.
+
+    Raises:
+        StepFailedError: The environment holds another stack than the wanted one, or both.
+    """
+    found = detect(versions)
+    stack = STACKS[wanted] if wanted else (found[0] if found else ONEDL)
+    others = [other.name for other in found if other is not stack]
+    if others:
+        raise StepFailedError(
+            [f"this environment already holds the {others[0]} stack, under the same import names"],
+            f"run again with --venv NEW_FOLDER for the {stack.name} stack",
+        )
+    return stack
+
+
+# --- the steps ----------------------------------------------------------------------------------
+
+
+def install_torch(job: Job) -> None:
+    """Install the tested torch and torchvision, unless torch is there already."""
+    wanted, note = plan_torch(job.stack, installed_versions())
+    if wanted:
+        free = shutil.disk_usage(sys.prefix).free / 2**30
+        if installed("torch") is None and free < FREE_GIB_FOR_TORCH:
+            raise StepFailedError(
+                [f"{free:.1f} GB are free where {sys.prefix} lies"],
+                f"make {FREE_GIB_FOR_TORCH} GB free, run again",
+            )
+        say(f"  {note} (some GB, minutes)")
+        pip_install(job, "torch", *wanted)
+    else:
+        say(f"  {note}")
+    for module, said in try_imports(("torch", "torchvision")).items():
+        if said["error"]:
+            pins = " ".join(job.stack.pinned("torch", "torchvision"))
+            raise StepFailedError(
+                [f"{module} does not import: {said['error']}"],
+                "torch and torchvision must come from the same source and fit each other: "
+                f"pip install --force-reinstall {pins}, then run again",
+            )
+
+
+def install_build_tools(job: Job) -> None:
+    """Install what mmcv's build script needs, since it runs without build isolation."""
+    wanted = missing(job.build_tools)
+    if wanted:
+        pip_install(job, "build-tools", *wanted)
+
+
+def install_libraries(job: Job) -> None:
+    """Install the OpenMMLab libraries, which bring all that mmcv needs, OpenCV among it."""
+    wanted = missing(job.libraries)
+    if wanted:
+        pip_install(job, "libraries", *wanted)
+
+
+def mend_opencv(job: Job) -> None:
+    """Make ``import cv2`` work where graphics libraries are missing or two OpenCVs differ."""
+    error = try_imports(("cv2",))["cv2"]["error"] or ""
+    both = [name for name in ("opencv-python", "opencv-python-headless") if installed(name)]
+    versions = {installed(name) for name in both}
+    pip = [sys.executable, "-m", "pip"]
+    if "cannot open shared object" in error:
+        say(f"  OpenCV needs a graphics library that is not here ({error}):")
+        say("  taking opencv-python-headless in its place")
+        version = max(versions, key=release)
+        run_logged(job, "opencv-remove", [*pip, "uninstall", "-y", *both])
+        pip_install(job, "opencv", "--no-deps", f"opencv-python-headless=={version}")
+    elif len(versions) > 1 or (error and both):
+        # Both distributions write the same folder, so they must be of one version.
+        version = min(versions, key=release)
+        pins = [f"{name}=={version}" for name in both]
+        say(f"  installing {' and '.join(pins)} anew")
+        run_logged(job, "opencv-remove", [*pip, "uninstall", "-y", *both])
+        pip_install(job, "opencv", "--no-deps", *pins)
+    error = try_imports(("cv2",))["cv2"]["error"]
+    if error:
+        raise StepFailedError([f"cv2 does not import: {error}"], "mend what it names, run again")
+
+
+def _nvcc_release() -> str | None:
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    nvcc = f"{home}/bin/nvcc" if home else shutil.which("nvcc")
+    if not nvcc or not os.path.exists(nvcc):
+        return None
+    printed = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
+    match = re.search(r"release (\d+\.\d+)", printed)
+    return match[1] if match else None
+
+
+def _free_gib() -> float:
+    match = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+    return int(match[1]) / 2**20
+
+
+def _operators_problem(cuda: bool) -> str | None:
+    said = try_imports(("torch", "mmcv.ops")).get("mmcv.ops", {"error": "torch does not import"})
+    if said["error"]:
+        return said["error"]
+    if cuda and said["ops_cuda"] == "not available":
+        return "its operators are compiled for the CPU only"
+    return None
+
+
+def _check_compiler() -> None:
+    compiler = os.environ.get("CXX", "c++").split()[0]
+    if shutil.which(compiler) is None and shutil.which("g++") is None:
+        raise StepFailedError(
+            ["there is no C++ compiler, and mmcv must be compiled"],
+            "install one (Debian, Ubuntu: apt install build-essential), run again",
+        )
+    if not Path(sysconfig.get_paths()["include"], "Python.h").exists():
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise StepFailedError(
+            [f"Python {version} is here without its headers, and mmcv must be compiled"],
+            f"install them (Debian, Ubuntu: apt install python{version}-dev), run again",
+        )
+
+
+def install_mmcv(job: Job) -> None:
+    """Install mmcv with compiled operators that load beside the installed torch."""
+    torch = try_imports(("torch",))["torch"]
+    cuda, note = plan_cuda(
+        torch["gpu"], torch["cuda"], _nvcc_release(), os.environ.get("FORCE_CUDA")
+    )
+    (pin,) = job.stack.pinned(job.stack.mmcv)
+    problem = "not installed" if missing([pin]) else _operators_problem(cuda)
+    if problem is None:
+        return
+    if problem != "not installed":
+        say(f"  mmcv is here but unusable: {problem}")
+    _check_compiler()
+    jobs = os.environ.get("MAX_JOBS") or compile_jobs(len(os.sched_getaffinity(0)), _free_gib())
+    say(f"  compiling {pin} {note}")
+    say(f"  {jobs} compiler(s) at once; 9 to 14 minutes on 2 cores, more for CUDA; seconds if pip")
+    say("  has kept the wheel from an earlier time")
+    # Without visible devices mmcv's build script takes the CPU path even if torch sees a GPU.
+    devices = {} if cuda else {"CUDA_VISIBLE_DEVICES": ""}
+    build = {"MMCV_WITH_OPS": "1", "FORCE_CUDA": str(int(cuda)), "MAX_JOBS": str(jobs), **devices}
+    arguments = ("-v", "--no-build-isolation", "--no-deps", "--force-reinstall", pin)
+    pip_install(job, "mmcv", *arguments, **build)
+    problem = _operators_problem(cuda)
+    if problem is not None:
+        say(f"  the wheel that pip had kept does not fit ({problem}): compiling anew")
+        kept = split_requirement(pin)[0].replace("-", "_")
+        cache = [sys.executable, "-m", "pip", "cache", "remove", f"{kept}-*"]
+        subprocess.run(cache, capture_output=True)  # a pip without cache has nothing to remove
+        pip_install(job, "mmcv-again", *arguments, **build)
+        problem = _operators_problem(cuda)
+    if problem is not None:
+        raise StepFailedError(
+            [f"mmcv was compiled but is unusable: {problem}"],
+            "make a new environment, where the tested torch is taken, run again",
+            job.logs / "mmcv.log",
+        )
+
+
+def _project_is_current(job: Job) -> bool:
+    """Whether this checkout is installed in editable form, as its setup.py says, with extras."""
+    # Only in site-packages: the sources hold an egg-info, which says nothing of this environment.
+    folder = sysconfig.get_paths()["purelib"]
+    found = next(iter(metadata.distributions(name="mmsoftmor", path=[folder])), None)
+    if found is None:
+        return False
+    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    editable = origin.get("dir_info", {}).get("editable", False)
+    if not editable or origin["url"] != job.root.as_uri():
+        return False
+    recorded = Path(folder, f"mmsoftmor-{found.version}.dist-info", "METADATA")
+    sources = [job.root / name for name in ("setup.py", "pyproject.toml", "mmsoftmor/version.py")]
+    if any(source.stat().st_mtime > recorded.stat().st_mtime for source in sources):
+        return False
+    return not missing([r for r in found.requires or [] if _wanted_requirement(r)])
+
+
+def _wanted_requirement(requirement: str) -> bool:
+    extra = re.search(r"extra\s*==\s*['\"](\w+)['\"]", requirement)
+    return extra is None or extra[1] in EXTRAS
+
+
+def install_project(job: Job) -> None:
+    """Install this checkout in editable form with what its tests need."""
+    if not _project_is_current(job):
+        target = f"{job.root}[{','.join(EXTRAS)}]"
+        pip_install(job, "project", "--no-build-isolation", "-e", target)
+
+
+def verify(job: Job) -> None:
+    """Import everything in one process, away from the sources, and run a mask and an operator."""
+    log = job.logs / "verify.log"
+    command = [sys.executable, "-m", "mmsoftmor.env.verify"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=job.logs)
+    log.write_text(run.stdout + run.stderr)
+    if run.returncode != 0:
+        raise StepFailedError(
+            explain(run.stderr)[0],
+            f"run {sys.executable} -m mmsoftmor.env and do what it says",
+            log,
+        )
+    for line in run.stdout.splitlines():
+        if line.startswith("verified:"):
+            say(f"  {line}")
+
+
+STEPS: tuple[tuple[str, Callable[[Job], None]], ...] = (
+    ("torch and torchvision", install_torch),
+    ("build tools", install_build_tools),
+    ("mmengine, mmdet, mmseg, mmpretrain", install_libraries),
+    ("OpenCV", mend_opencv),
+    ("mmcv with compiled operators", install_mmcv),
+    ("mmsoftmor, in editable form, with its extras", install_project),
+    ("verification", verify),
+)
+
+
+def all_in_place(job: Job) -> bool:
+    """Whether every requirement is met and the verification passes: the quick second run."""
+    pins = job.stack.pinned(job.stack.mmcv)
+    if missing([*job.build_tools, *job.libraries, *pins]) or not _project_is_current(job):
+        return False
+    try:
+        verify(job)
+    except StepFailedError as failure:
+        say(f"  something needs mending: {failure}")
+        return False
+    return True
+
+
+def report_failure(step: str, failure: StepFailedError) -> None:
+    """Print one block: the step, the reason, the log, what to do."""
+    say(f"\ninstallation stopped at: {step}")
+    for line in failure.reason:
+        say(f"  why:  {line}")
+    if failure.log is not None:
+        say(f"  log:  {failure.log}")
+    say(f"  do:   {failure.advice}")
+
+
+def run_steps(job: Job) -> int:
+    """Go through all steps; return 0, or 1 after reporting the one that failed."""
+    for number, (title, step) in enumerate(STEPS, 1):
+        say(f"[{number}/{len(STEPS)}] {title}")
+        try:
+            step(job)
+        except StepFailedError as failure:
+            report_failure(title, failure)
+            return 1
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Install; return 0 once everything is verified, 1 after a failed step, 130 if interrupted."""
+    parser = argparse.ArgumentParser(prog="tools/install.sh", description="Install everything.")
+    parser.add_argument("--stack", choices=sorted(STACKS), help="default: the one found, or onedl")
+    wanted = parser.parse_args(arguments).stack
+    logs = Path(sys.prefix, "mmsoftmor-install-logs")
+    try:
+        stack = choose_stack(wanted, installed_versions())
+        logs.mkdir(exist_ok=True)
+        job = Job(stack, Path(__file__).resolve().parents[2], logs)
+        say(f"{stack.name} stack, into {sys.prefix} (Python {sys.version.split()[0]})")
+        return 0 if all_in_place(job) else run_steps(job)
+    except StepFailedError as failure:
+        report_failure("the choice of the stack", failure)
+        return 1
+    except KeyboardInterrupt:
+        say("\ninterrupted; run the same command again to go on")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmsoftmor.env import install
+from mmsoftmor.env.install import (
+    Job,
+    StepFailedError,
+    choose_stack,
+    compile_jobs,
+    constraint_lines,
+    matching_torchvision,
+    plan_cuda,
+    plan_torch,
+    run_logged,
+    run_steps,
+)
+from mmsoftmor.env.probe import try_imports
+from mmsoftmor.env.stacks import ONEDL, OPENMMLAB
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def job(tmp_path):
+    return Job(ONEDL, ROOT, tmp_path)
+
+
+def test_bare_environment_takes_the_tested_torch():
+    wanted, note = plan_torch(OPENMMLAB, {})
+    assert wanted == ["torch==2.5.1", "torchvision==0.20.1", "numpy>=1.22,<2"]
+    assert "installing" in note
+
+
+def test_other_torch_that_works_is_kept_and_the_tested_one_named(monkeypatch):
+    monkeypatch.setattr(install, "missing", lambda requirements: [])
+    wanted, note = plan_torch(ONEDL, {"torch": "2.11.0", "torchvision": "0.26.0"})
+    assert wanted == []
+    assert note == "torch 2.11.0 is kept (tested: torch==2.12.1)"
+
+
+def test_missing_torchvision_is_matched_to_the_torch_that_is_kept(monkeypatch):
+    monkeypatch.setattr(install, "missing", lambda requirements: [])
+    wanted, note = plan_torch(ONEDL, {"torch": "2.12.1+cpu"})
+    assert wanted == ["torchvision>=0.27,<0.28"]
+    assert note == "torch 2.12.1+cpu is kept"
+
+
+@pytest.mark.parametrize("stack", [ONEDL, OPENMMLAB])
+def test_torch_and_torchvision_pins_belong_together(stack):
+    low = matching_torchvision(stack.tested["torch"]).split(">=")[1].split(",")[0]
+    assert stack.tested["torchvision"].startswith(f"{low}.")
+
+
+@pytest.mark.parametrize(
+    ("stack", "torch", "reason"),
+    [(ONEDL, "2.14.1", "C++20"), (ONEDL, "2.1.0", "older"), (OPENMMLAB, "2.6.0", "checkpoints")],
+)
+def test_unusable_torch_stops_and_is_not_replaced(stack, torch, reason):
+    with pytest.raises(StepFailedError, match="already in this environment") as failure:
+        plan_torch(stack, {"torch": torch})
+    assert reason in str(failure.value)
+    assert "--venv" in failure.value.advice
+
+
+@pytest.mark.parametrize(
+    ("gpu", "torch_cuda", "nvcc", "forced", "cuda"),
+    [
+        (True, "13.0", "13.0", None, True),
+        (True, "13.0", "13.2", None, True),
+        (True, "13.0", "12.4", None, False),
+        (True, "13.0", None, None, False),
+        (True, None, "13.0", None, False),
+        (False, "13.0", "13.0", None, False),
+        (False, "13.0", "13.0", "1", True),
+        (True, "13.0", "13.0", "0", False),
+    ],
+)
+def test_operators_are_compiled_for_cuda_where_gpu_and_fitting_nvcc_are(
+    gpu, torch_cuda, nvcc, forced, cuda
+):
+    assert plan_cuda(gpu, torch_cuda, nvcc, forced)[0] is cuda
+
+
+@pytest.mark.parametrize(
+    ("cores", "free", "jobs"), [(2, 24.0, 2), (64, 24.0, 12), (8, 0.5, 1), (8, 5.0, 2)]
+)
+def test_compilers_at_once_fit_cores_and_memory(cores, free, jobs):
+    assert compile_jobs(cores, free) == jobs
+
+
+def test_constraints_hold_torch_at_what_is_installed():
+    lines = constraint_lines(ONEDL, {"torch": "2.12.1+cpu", "torchvision": "0.27.1"})
+    assert "torch==2.12.1+cpu" in lines
+    assert "torchvision==0.27.1" in lines
+    assert "numpy>=2.0,<2.3" in lines
+
+
+def test_stack_defaults_to_the_one_that_is_installed():
+    assert choose_stack(None, {}) is ONEDL
+    assert choose_stack(None, {"mmdet": "3.3.0"}) is OPENMMLAB
+    assert choose_stack("openmmlab", {}) is OPENMMLAB
+
+
+@pytest.mark.parametrize(
+    ("wanted", "versions"),
+    [
+        ("onedl", {"mmdet": "3.3.0"}),
+        ("openmmlab", {"onedl-mmcv": "2.3.6"}),
+        (None, {"onedl-mmcv": "2.3.6", "mmengine": "0.10.7"}),
+    ],
+)
+def test_one_stack_is_never_installed_over_the_other(wanted, versions):
+    with pytest.raises(StepFailedError, match="already holds"):
+        choose_stack(wanted, versions)
+
+
+def test_failed_step_prints_one_block_with_step_reason_log_and_advice(job, capsys, monkeypatch):
+    def fail(job):
+        run_logged(job, "mmcv", [sys.executable, "-c", "raise OSError('No space left on device')"])
+
+    monkeypatch.setattr(install, "STEPS", (("mmcv with compiled operators", fail),))
+    assert run_steps(job) == 1
+    block = capsys.readouterr().out.split("installation stopped at: ")[1].splitlines()
+    assert block[0] == "mmcv with compiled operators"
+    assert "why:  OSError: No space left on device" in "\n".join(block)
+    assert f"log:  {job.logs / 'mmcv.log'}" in "\n".join(block)
+    assert block[-1].startswith("  do:   free some disk space")
+
+
+def test_long_step_gives_signs_of_life_with_the_compiler_count(job, capsys, monkeypatch):
+    monkeypatch.setattr(install, "HEARTBEAT_SECONDS", 0.3)
+    code = "import time; print('[12/95] c++ -c a.cpp', flush=True); time.sleep(1.5)"
+    run_logged(job, "mmcv", [sys.executable, "-c", code])
+    assert "mmcv: still at work, 0:0" in capsys.readouterr().out
+    assert install._progress(job.logs / "mmcv.log") == " [12/95]"
+
+
+# --- the shell part: which Python is taken -------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run a copy of install.sh, seeing only the programs in ``tmp_path/programs``."""
+    script = tmp_path / "project/tools/install.sh"
+    script.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "tools/install.sh", script)
+    programs = tmp_path / "programs"
+    for name in ("python3.12", "python3.11", "python3.10", "python3", "python"):
+        executable(programs / name, "echo 'not found' >&2; exit 127")
+    for tool in ("dirname", "uname", "sed", "tail"):
+        (programs / tool).symlink_to(shutil.which(tool))
+
+    def run(*arguments, **variables):
+        done = subprocess.run(
+            [shutil.which("bash"), str(script), *arguments],
+            env={"PATH": str(programs), **variables},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stderr
+
+    return run
+
+
+# A Python that works, but only tells which environment it is asked to make.
+RECORD = f"""[ "$2" = venv ] && {{ echo "ASKED TO MAKE $3"; exit 1; }}
+exec {sys.executable} "$@\""""
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_no_suitable_python_says_what_to_install(shell, tmp_path):
+    status, text = shell()
+    assert status == 1
+    assert "no Python 3.10, 3.11 or 3.12" in text
+    assert "apt install python3.11-venv python3.11-dev" in text
+    assert not (tmp_path / "project/.venv").exists()
+
+
+def test_shim_that_exists_but_fails_is_passed_over(shell, tmp_path):
+    # python3 works; the names tried before it are there and fail.
+    executable(tmp_path / "programs/python3", RECORD)
+    status, text = shell()
+    assert status == 1
+    assert f"ASKED TO MAKE {tmp_path}/project/.venv" in text
+    assert "installation stopped at: virtual environment" in text
+
+
+def test_folder_option_wins_over_the_active_environment(shell, tmp_path):
+    executable(tmp_path / "programs/python3", RECORD)
+    text = shell("--venv", "new", VIRTUAL_ENV=str(tmp_path / "env"))[1]
+    assert f"ASKED TO MAKE {tmp_path}/new" in text
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"VIRTUAL_ENV": "env"}, {"CONDA_PREFIX": "env", "CONDA_DEFAULT_ENV": "work"}],
+    ids=["venv", "conda"],
+)
+def test_active_environment_with_an_unsuitable_python_is_refused(shell, tmp_path, variables):
+    executable(tmp_path / "env/bin/python", '[ "$1" = -V ] && echo "Python 3.13.0"; exit 1')
+    variables = {k: str(tmp_path / v) if v == "env" else v for k, v in variables.items()}
+    status, text = shell(**variables)
+    assert status == 1
+    assert f"the Python of {tmp_path}/env (Python 3.13.0) is not 3.10, 3.11 or 3.12" in text
+
+
+def test_conda_base_is_left_alone(shell, tmp_path):
+    executable(tmp_path / "conda/bin/python", '[ "$1" = -V ] && echo "Python 3.13.0"; exit 1')
+    text = shell(CONDA_PREFIX=str(tmp_path / "conda"), CONDA_DEFAULT_ENV="base")[1]
+    assert "no Python 3.10, 3.11 or 3.12" in text  # it looks for one to make .venv with
+    assert "conda (Python" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [(["--stak", "onedl"], "unknown option '--stak'"), (["--stack", "x"], "unknown stack 'x'")],
+)
+def test_mistaken_options_are_named(shell, arguments, told):
+    status, text = shell(*arguments)
+    assert status == 1
+    assert told in text
+
+
+def test_broken_interpreter_in_an_import_check_is_reported_not_raised(tmp_path, monkeypatch):
+    (tmp_path / "ends_the_interpreter.py").write_text("import os\nos._exit(7)\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
+    said = try_imports(("json", "ends_the_interpreter", "csv"))
+    assert said["json"]["error"] is None
+    assert said["ends_the_interpreter"]["error"] == "the interpreter ended with status 7"
+    assert "csv" not in said
