@@ -1,0 +1,22 @@
+"""Training and testing around MMEngine's runner. Importing this registers hooks and wrappers."""
+
+from mmsoftmor.engine.atomic import AtomicLocalBackend
+from mmsoftmor.engine.hooks import (
+    AtomicCheckpointHook,
+    FiniteLossHook,
+    ReproducibleRNGHook,
+    seed_worker_from_torch,
+)
+from mmsoftmor.engine.layer_decay import RecursiveLayerDecayConstructor
+from mmsoftmor.engine.precision import CPUAmpOptimWrapper, Float32RoIHook
+
+__all__ = [
+    "AtomicCheckpointHook",
+    "AtomicLocalBackend",
+    "CPUAmpOptimWrapper",
+    "FiniteLossHook",
+    "Float32RoIHook",
+    "RecursiveLayerDecayConstructor",
+    "ReproducibleRNGHook",
+    "seed_worker_from_torch",
+]

@@ -1,0 +1,214 @@
+"""Read a config so that a three-line child is enough to change its data, classes or depth.
+
+MMEngine executes a base file before its child, so a base's ``data_root`` is already written into
+every dataset when the child sets another one. After reading, we therefore let the copies follow:
+a nested value that still is what the inheritance chain had for it takes the final top-level value,
+any other nested value was written on purpose and stays.
+"""
+
+from __future__ import annotations
+
+import copy
+import os.path as osp
+from collections.abc import Iterator
+
+from mmengine.config import Config, ConfigDict
+
+from mmsoftmor.apis.configs import SCOPE, register_config_scope, shipped_config
+from mmsoftmor.errors import InputError
+
+SPLITS = ("train", "val", "test")
+
+
+def load_config(path: str, options: dict | None = None) -> Config:
+    """Read a config file or a shipped config and let the shared settings reach every copy.
+
+    The shared settings are the top-level ``data_root``, ``classes`` (tuple of names, or None for
+    the dataset's own), ``palette`` and ``recursion_depth``. They reach the datasets' ``data_root``
+    and ``metainfo``, the evaluators' ``ann_file``, the heads' ``num_classes`` (the RPN's stays) and
+    the backbone's ``recursion_depth``. A value that a child or an option wrote there itself wins.
+
+    Args:
+        path: A config file, or the name of a shipped config, with or without ``mmsoftmor::``.
+        options: Dotted keys to override, as MMEngine's ``DictAction`` parses them.
+
+    Returns:
+        The complete config.
+
+    Raises:
+        InputError: No such config, a base or a custom import that cannot be had, or class names
+            that are no tuple.
+    """
+    path = _find(path)
+    register_config_scope()
+    config = _read(path)
+    ancestors = [copy.deepcopy(config), *_bases(path)]
+    if options:
+        config.merge_from_dict(options)
+    _check_classes(config)
+    _follow_depth(config, ancestors)
+    _follow_classes(config, ancestors)
+    _follow_data_root(config, ancestors)
+    return config
+
+
+def leaf_datasets(dataloader: dict | None) -> Iterator[dict]:
+    """The datasets of a dataloader config that read files, inside any nesting of wrappers."""
+    pending = [dataloader["dataset"]] if dataloader and dataloader.get("dataset") else []
+    while pending:
+        dataset = pending.pop(0)
+        inner = dataset.get("datasets") or [dataset.get("dataset")]
+        if isinstance(inner[0], dict):
+            pending[:0] = inner
+        else:
+            yield dataset
+
+
+def evaluator_metrics(evaluator: dict | list | None) -> Iterator[dict]:
+    """The metrics of an evaluator config in any of the three forms that MMEngine accepts."""
+    if isinstance(evaluator, dict) and "metrics" in evaluator:
+        evaluator = evaluator["metrics"]
+    if isinstance(evaluator, dict):
+        evaluator = [evaluator]
+    yield from evaluator or ()
+
+
+def model_parts(config: dict) -> Iterator[tuple[str, dict]]:
+    """Yield ``(path, dict)`` of every part of the model, at any depth, parents first."""
+    for root in ("model", "data_preprocessor"):
+        yield from _walk(config.get(root), root)
+
+
+def class_counters(config: dict) -> Iterator[tuple[str, dict]]:
+    """Yield ``(path, dict)`` of every part of the model that states ``num_classes``.
+
+    A region proposal network separates object from background whatever the classes: left out.
+    """
+    for path, part in model_parts(config):
+        if "num_classes" in part and "rpn_head" not in path.split("."):
+            yield path, part
+
+
+def annotation_path(dataset: dict) -> str | None:
+    """The annotation file of a dataset as the dataset itself will open it, or None."""
+    ann_file = dataset.get("ann_file")
+    return osp.join(dataset.get("data_root") or "", ann_file) if ann_file else None
+
+
+def _find(path: str) -> str:
+    return osp.abspath(path) if osp.isfile(path) else shipped_config(path.removeprefix(SCOPE))
+
+
+def _read(path: str) -> Config:
+    try:
+        return Config.fromfile(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: a base config is missing: {error}") from error
+    except ImportError as error:
+        raise InputError(f"{path}: an import failed: {_first_cause(error)}") from error
+
+
+def _first_cause(error: BaseException) -> str:
+    """The innermost error in one line: the outer ones only blame the search path."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _bases(path: str) -> list[Config]:
+    """Every file of the inheritance chain above ``path``, each as it resolves by itself."""
+    if Config._is_lazy_import(path):  # these share one variable by import: nothing to follow
+        return []
+    chain = []
+    for base in Config._get_base_files(path):
+        base_path, _ = Config._get_cfg_path(base, path)
+        chain += [Config.fromfile(base_path, import_custom_modules=False), *_bases(base_path)]
+    return chain
+
+
+def _check_classes(config: Config) -> None:
+    classes = config.get("classes")
+    if isinstance(classes, str):
+        raise InputError(f"classes = {classes!r} is one string: write a tuple, ({classes!r},)")
+    if classes is not None and len(set(classes)) != len(classes):
+        raise InputError(f"classes names a class twice: {tuple(classes)}")
+
+
+def _follow_depth(config: Config, ancestors: list[Config]) -> None:
+    depth, backbone = config.get("recursion_depth"), config.get("model", {}).get("backbone")
+    if depth is None or backbone is None:
+        return
+    if backbone.get("recursion_depth") in _earlier("recursion_depth", depth, ancestors):
+        backbone["recursion_depth"] = depth
+
+
+def _follow_classes(config: Config, ancestors: list[Config]) -> None:
+    classes, palette = config.get("classes"), config.get("palette")
+    if classes is None:
+        return
+    shared = dict(classes=classes) if palette is None else dict(classes=classes, palette=palette)
+    earlier = [list(names) for names in _earlier("classes", classes, ancestors) if names]
+    for dataset in _all_datasets(config):
+        current = dataset.get("metainfo", {}).get("classes")
+        if current is None or list(current) in [*earlier, list(classes)]:
+            dataset["metainfo"] = ConfigDict(dataset.get("metainfo", {}), **shared)
+    counts = {len(names) for names in earlier}
+    for old in ancestors:
+        if old.get("classes") != classes:
+            counts |= {node["num_classes"] for _, node in class_counters(old)}
+    for _, node in class_counters(config):
+        if node["num_classes"] in counts:
+            node["num_classes"] = len(classes)
+
+
+def _follow_data_root(config: Config, ancestors: list[Config]) -> None:
+    root = config.get("data_root")
+    if root is not None:
+        earlier = [osp.normpath(old) for old in _earlier("data_root", root, ancestors) if old]
+        for dataset in _all_datasets(config):
+            if dataset.get("data_root") and osp.normpath(dataset["data_root"]) in earlier:
+                dataset["data_root"] = root
+    for split in SPLITS[1:]:
+        _follow_annotations(config, split, ancestors)
+
+
+def _follow_annotations(config: Config, split: str, ancestors: list[Config]) -> None:
+    """Where a metric read its dataset's annotation file in the chain, it reads it still."""
+    expected = _annotation_files(config, split)
+    agreed = set()
+    for old in ancestors:
+        agreed |= _metric_files(old, split) & _annotation_files(old, split)
+    for metric in evaluator_metrics(config.get(f"{split}_evaluator")):
+        ann_file = metric.get("ann_file")
+        if ann_file and osp.normpath(ann_file) in agreed and len(expected) == 1:
+            metric["ann_file"] = next(iter(expected))
+
+
+def _annotation_files(config: Config, split: str) -> set[str]:
+    paths = map(annotation_path, leaf_datasets(config.get(f"{split}_dataloader")))
+    return {osp.normpath(path) for path in paths if path}
+
+
+def _metric_files(config: Config, split: str) -> set[str]:
+    metrics = evaluator_metrics(config.get(f"{split}_evaluator"))
+    return {osp.normpath(metric["ann_file"]) for metric in metrics if metric.get("ann_file")}
+
+
+def _all_datasets(config: Config) -> Iterator[dict]:
+    for split in SPLITS:
+        yield from leaf_datasets(config.get(f"{split}_dataloader"))
+
+
+def _earlier(key: str, final, ancestors: list[Config]) -> list:
+    """The values other than the final one that a top-level key had along the chain."""
+    return [old[key] for old in ancestors if key in old and old[key] != final]
+
+
+def _walk(node, path: str) -> Iterator[tuple[str, dict]]:
+    if isinstance(node, dict):
+        yield path, node
+        for key, value in node.items():
+            yield from _walk(value, f"{path}.{key}")
+    elif isinstance(node, (list, tuple)):
+        for index, value in enumerate(node):
+            yield from _walk(value, f"{path}.{index}")

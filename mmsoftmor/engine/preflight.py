@@ -1,0 +1,194 @@
+"""Checks of a config and its data that run before hours are spent on either.
+
+Every check raises :class:`~mmsoftmor.errors.InputError` with the key or file and its mend. They
+read configs and annotation files only: no model is built and no image decoded.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import os.path as osp
+from collections.abc import Iterator
+from importlib import import_module
+
+from mmengine.config import Config
+
+from mmsoftmor.engine.coco_check import check_coco
+from mmsoftmor.engine.config import (
+    annotation_path,
+    class_counters,
+    evaluator_metrics,
+    leaf_datasets,
+    model_parts,
+)
+from mmsoftmor.errors import InputError
+
+_SPLITS = {"train": ("train", "val"), "test": ("test",)}
+_PACKAGES = {
+    "mmdet": "onedl-mmdetection (or mmdet)",
+    "mmseg": "onedl-mmsegmentation (or mmsegmentation)",
+    "mmpretrain": "onedl-mmpretrain (or mmpretrain)",
+}
+# Keys of the 1.x and 2.x configs. The runner ignores them without a word.
+_LEGACY_KEYS = {
+    "fp16": "--amp or optim_wrapper = dict(type='AmpOptimWrapper', ...)",
+    "optimizer": "optim_wrapper = dict(optimizer=...)",
+    "optimizer_config": "optim_wrapper = dict(clip_grad=..., accumulative_counts=...)",
+    "paramwise_cfg": "optim_wrapper = dict(paramwise_cfg=...)",
+    "lr_config": "param_scheduler",
+    "momentum_config": "param_scheduler",
+    "data": "train_dataloader, val_dataloader and test_dataloader",
+    "evaluation": "val_evaluator, test_evaluator and train_cfg.val_interval",
+    "runner": "train_cfg",
+    "total_epochs": "train_cfg.max_epochs",
+    "checkpoint_config": "default_hooks.checkpoint",
+    "log_config": "default_hooks.logger and visualizer",
+    "dist_params": "env_cfg.dist_cfg",
+    "resume_from": "--resume PATH",
+    "workflow": "train_cfg.val_interval",
+}
+
+
+def check(config: Config, mode: str = "train") -> None:
+    """Check a config and the data it names.
+
+    Args:
+        config: A complete config, as :func:`~mmsoftmor.engine.config.load_config` returns it.
+        mode: ``train`` checks the training and validation parts, ``test`` the test part.
+
+    Raises:
+        InputError: The first mistake found, with its mend.
+    """
+    _check_legacy_keys(config)
+    _check_library(config)
+    for split in _SPLITS[mode]:
+        for name, dataset in _named_datasets(config, split):
+            _check_files(dataset, name)
+            _check_class_names(dataset, name)
+            _check_class_counts(config, dataset, name)
+            if _is_coco(dataset):
+                check_coco(dataset, name, _classes(config, dataset), _has_masks(config))
+        _check_evaluator(config, split)
+
+
+def _check_legacy_keys(config: Config) -> None:
+    found = [key for key in _LEGACY_KEYS if key in config]
+    if found:
+        mends = "; ".join(f"{key} -> {_LEGACY_KEYS[key]}" for key in found)
+        raise InputError(
+            f"{config.filename}: keys of the 1.x/2.x configs have no effect, write: {mends}"
+        )
+
+
+def _check_library(config: Config) -> None:
+    scope = config.get("default_scope")
+    if scope in _PACKAGES and importlib.util.find_spec(scope) is None:
+        raise InputError(
+            f"default_scope = {scope!r} but {scope} is not installed: install {_PACKAGES[scope]}"
+        )
+    has_mmcv = importlib.util.find_spec("mmcv") is not None
+    if scope == "mmdet" and not (has_mmcv and importlib.util.find_spec("mmcv._ext")):
+        raise InputError(
+            "detection needs mmcv's compiled ops, but this mmcv has none (mmcv._ext): reinstall "
+            "onedl-mmcv (or mmcv) from source after torch, with MMCV_WITH_OPS=1 and "
+            "--no-build-isolation"
+        )
+
+
+def _named_datasets(config: Config, split: str) -> Iterator[tuple[str, dict]]:
+    datasets = list(leaf_datasets(config.get(f"{split}_dataloader")))
+    for index, dataset in enumerate(datasets):
+        suffix = f" (number {index})" if len(datasets) > 1 else ""
+        yield f"{split}_dataloader.dataset{suffix}", dataset
+
+
+def _check_files(dataset: dict, name: str) -> None:
+    """The data root, the annotation file and the image and label folders are there."""
+    if dataset.get("backend_args"):  # the files lie in a store that only the dataset can ask
+        return
+    root = dataset.get("data_root") or ""
+    if root and not osp.isdir(root):
+        raise InputError(
+            f"{name}.data_root = {root!r} is no folder: set data_root at the top of your config "
+            "or --cfg-options data_root=PATH"
+        )
+    ann_file = annotation_path(dataset)
+    if ann_file and not osp.isfile(ann_file):
+        raise InputError(f"{name}.ann_file: {ann_file!r} does not exist: correct ann_file")
+    prefix = dataset.get("data_prefix") or {}
+    folders = prefix if isinstance(prefix, dict) else {"img_path": prefix}
+    for key, folder in folders.items():
+        path = osp.join(root, folder)
+        if folder and not (osp.isdir(path) and any(os.scandir(path))):
+            raise InputError(
+                f"{name}.data_prefix.{key}: folder {path!r} does not exist or is empty: correct "
+                "data_prefix or data_root"
+            )
+
+
+def _check_class_names(dataset: dict, name: str) -> None:
+    classes = (dataset.get("metainfo") or {}).get("classes")
+    if isinstance(classes, str) and not osp.isfile(classes):
+        raise InputError(
+            f"{name}.metainfo.classes = {classes!r} is one string: write a tuple, ({classes!r},)"
+        )
+
+
+def _check_class_counts(config: Config, dataset: dict, name: str) -> None:
+    classes = _classes(config, dataset)
+    for path, part in class_counters(config):
+        if classes is None or part.get("class_agnostic") or part["num_classes"] == len(classes):
+            continue
+        raise InputError(
+            f"{path}.num_classes = {part['num_classes']} but {name} has {len(classes)} classes: "
+            f"set classes at the top of your config, or {path}.num_classes={len(classes)}"
+        )
+
+
+def _classes(config: Config, dataset: dict) -> list[str] | None:
+    """The class names in force: the config's own, else those of the dataset's type."""
+    classes = (dataset.get("metainfo") or {}).get("classes")
+    if classes is None:
+        classes = getattr(_dataset_type(config, dataset), "METAINFO", {}).get("classes")
+    if isinstance(classes, str):  # a file with one name per line
+        with open(classes, encoding="utf-8") as lines:
+            classes = [line.strip() for line in lines if line.strip()]
+    return None if classes is None else list(classes)
+
+
+def _dataset_type(config: Config, dataset: dict) -> type | None:
+    kind, scope = dataset["type"], config.get("default_scope", "mmengine")
+    if not isinstance(kind, str):
+        return kind
+    registry = import_module(f"{scope}.registry").DATASETS
+    found = registry.get(kind)
+    if found is None:
+        raise InputError(
+            f"dataset type {kind!r} is not known to {scope}: correct it, or import it "
+            "with custom_imports"
+        )
+    return found
+
+
+def _is_coco(dataset: dict) -> bool:
+    return "Coco" in str(dataset["type"]) and str(dataset.get("ann_file")).endswith(".json")
+
+
+def _has_masks(config: Config) -> bool:
+    return any("mask_head" in part for _, part in model_parts(config))
+
+
+def _check_evaluator(config: Config, split: str) -> None:
+    """A metric that reads an annotation file reads the file of its dataset."""
+    datasets = list(leaf_datasets(config.get(f"{split}_dataloader")))
+    if split == "train" or len(datasets) != 1:
+        return
+    expected = annotation_path(datasets[0])
+    for metric in evaluator_metrics(config.get(f"{split}_evaluator")):
+        ann_file = metric.get("ann_file")
+        if ann_file and expected and osp.realpath(ann_file) != osp.realpath(expected):
+            raise InputError(
+                f"{split}_evaluator.ann_file = {ann_file!r} but {split}_dataloader reads "
+                f"{expected!r}: let both name one file"
+            )

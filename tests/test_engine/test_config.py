@@ -1,0 +1,183 @@
+"""Three-line child configs reach every copy of a shared setting."""
+
+import pytest
+from mmengine.config import DictAction
+
+from mmsoftmor.engine.config import load_config
+from mmsoftmor.errors import InputError
+
+MODEL = """
+recursion_depth = 4
+model = dict(
+    type="MaskRCNN",
+    backbone=dict(type="SRViT", recursion_depth=recursion_depth),
+    rpn_head=dict(type="RPNHead", num_classes=1),
+    roi_head=dict(
+        bbox_head=[dict(type="Shared2FCBBoxHead", num_classes=80) for _ in range(2)],
+        mask_head=dict(type="FCNMaskHead", num_classes=80),
+    ),
+)
+"""
+DATA = """
+data_root = "data/coco/"
+classes = None
+train_dataloader = dict(
+    dataset=dict(
+        type="MultiImageMixDataset",
+        dataset=dict(
+            type="ConcatDataset",
+            datasets=[
+                dict(type="CocoDataset", data_root=data_root, ann_file="train.json"),
+                dict(type="CocoDataset", data_root="elsewhere/", ann_file="more.json"),
+            ],
+        ),
+    )
+)
+val_dataloader = dict(
+    dataset=dict(type="CocoDataset", data_root=data_root, ann_file="annotations/val.json")
+)
+test_dataloader = val_dataloader
+val_evaluator = dict(type="CocoMetric", ann_file=data_root + "annotations/val.json")
+test_evaluator = [val_evaluator]
+"""
+
+
+@pytest.fixture
+def child(tmp_path):
+    """Load a child with the given lines, two files below the one that declares the settings."""
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "data.py").write_text(DATA)
+    (tmp_path / "shipped.py").write_text('_base_ = ["model.py", "data.py"]\n')
+
+    def load(lines="", options=None, name="child.py", base="shipped.py"):
+        (tmp_path / name).write_text(f'_base_ = "{base}"\n{lines}\n')
+        return load_config(str(tmp_path / name), options)
+
+    return load
+
+
+def train_datasets(config):
+    return config.train_dataloader.dataset.dataset.datasets
+
+
+def class_counts(config):
+    heads = config.model.roi_head
+    return [head.num_classes for head in [*heads.bbox_head, heads.mask_head]]
+
+
+def test_untouched_child_keeps_everything(child):
+    config = child()
+    assert train_datasets(config)[0].data_root == "data/coco/"
+    assert "metainfo" not in config.val_dataloader.dataset
+    assert class_counts(config) == [80, 80, 80]
+    assert config.model.backbone.recursion_depth == 4
+    assert config.val_evaluator.ann_file == "data/coco/annotations/val.json"
+
+
+@pytest.mark.parametrize("root", ["/data/mine/", "/data/mine"])
+def test_data_root_reaches_datasets_and_evaluators(child, root):
+    config = child(f'data_root = "{root}"')
+    assert [dataset.data_root for dataset in train_datasets(config)] == [root, "elsewhere/"]
+    assert config.test_dataloader.dataset.data_root == root
+    assert config.val_evaluator.ann_file == "/data/mine/annotations/val.json"
+    assert config.test_evaluator[0].ann_file == "/data/mine/annotations/val.json"
+
+
+def test_classes_reach_datasets_and_heads_but_not_the_rpn(child):
+    config = child('classes = ("cat", "dog", "owl")\npalette = [(1, 2, 3)] * 3')
+    for dataset in [*train_datasets(config), config.val_dataloader.dataset]:
+        assert dataset.metainfo.classes == ("cat", "dog", "owl")
+        assert dataset.metainfo.palette == [(1, 2, 3)] * 3
+    assert class_counts(config) == [3, 3, 3]
+    assert config.model.rpn_head.num_classes == 1
+
+
+def test_recursion_depth_reaches_the_backbone(child):
+    assert child("recursion_depth = 2").model.backbone.recursion_depth == 2
+
+
+def test_explicit_nested_values_win(child):
+    config = child(
+        'data_root = "/new/"\nrecursion_depth = 2\nclasses = ("cat", "dog")\n'
+        "model = dict(backbone=dict(recursion_depth=3), roi_head=dict(mask_head=dict("
+        "num_classes=7)))\n"
+        'val_dataloader = dict(dataset=dict(data_root="/own/", metainfo=dict(classes=("a",))))'
+    )
+    assert config.model.backbone.recursion_depth == 3
+    assert class_counts(config) == [2, 2, 7]
+    assert config.val_dataloader.dataset.data_root == "/own/"
+    assert config.val_dataloader.dataset.metainfo.classes == ("a",)
+    assert config.test_dataloader.dataset.data_root == "/new/"
+
+
+def test_evaluator_follows_a_dataset_that_alone_changed(child):
+    config = child('val_dataloader = dict(dataset=dict(ann_file="annotations/mine.json"))')
+    assert config.val_evaluator.ann_file == "data/coco/annotations/mine.json"
+    assert config.test_evaluator[0].ann_file == "data/coco/annotations/val.json"
+
+
+def test_evaluator_that_was_set_on_purpose_stays(child):
+    config = child('val_evaluator = dict(ann_file="/other/val.json")\ndata_root = "/new/"')
+    assert config.val_evaluator.ann_file == "/other/val.json"
+
+
+def test_options_of_the_command_line_reach_as_far(child):
+    texts = ["data_root=/opt/", "recursion_depth=1", "classes=cat,dog"]
+    options = {}
+    for text in texts:
+        key, value = text.split("=")
+        options[key] = DictAction._parse_iterable(value)
+    config = child("recursion_depth = 2", options)
+    assert config.val_dataloader.dataset.data_root == "/opt/"
+    assert config.val_evaluator.ann_file == "/opt/annotations/val.json"
+    assert config.model.backbone.recursion_depth == 1
+    assert class_counts(config) == [2, 2, 2]
+
+
+def test_grandchild_follows_its_own_values(child):
+    child('classes = ("cat", "dog")\ndata_root = "/parent/"', name="parent.py")
+    inherited = child(base="parent.py", name="heir.py")
+    assert class_counts(inherited) == [2, 2, 2]
+    assert inherited.val_dataloader.dataset.data_root == "/parent/"
+    changed = child('classes = ("a", "b", "c")', base="parent.py", name="rebel.py")
+    assert class_counts(changed) == [3, 3, 3]
+    assert changed.val_dataloader.dataset.metainfo.classes == ("a", "b", "c")
+
+
+def test_segmentation_and_classification_heads_follow(child, tmp_path):
+    (tmp_path / "shipped.py").write_text(
+        "data_preprocessor = dict(num_classes=1000)\n"
+        "classes = None\n"
+        "model = dict(decode_head=dict(num_classes=150), auxiliary_head=[dict(num_classes=150)],"
+        " head=dict(num_classes=1000))"
+    )
+    config = child('classes = ("a", "b")')
+    counts = [config.model.decode_head, config.model.auxiliary_head[0], config.model.head]
+    assert [head.num_classes for head in [*counts, config.data_preprocessor]] == [2, 2, 2, 2]
+
+
+def test_one_class_without_a_comma_is_refused(child):
+    with pytest.raises(InputError, match=r"one string: write a tuple, \('cat',\)"):
+        child('classes = ("cat")')
+
+
+def test_class_named_twice_is_refused(child):
+    with pytest.raises(InputError, match="names a class twice"):
+        child('classes = ("cat", "cat")')
+
+
+def test_missing_base_is_named(child):
+    with pytest.raises(InputError, match=r"missing.*nowhere\.py"):
+        child(base="nowhere.py")
+
+
+def test_failing_import_shows_the_inner_error_first(child, tmp_path, monkeypatch):
+    (tmp_path / "breaks_inside.py").write_text("import surely_not_installed_either\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"ModuleNotFoundError: No module named 'surely_not"):
+        child('custom_imports = dict(imports=["breaks_inside"], allow_failed_imports=False)')
+
+
+def test_unknown_shipped_name_is_refused():
+    with pytest.raises(InputError, match="no shipped config"):
+        load_config("no_such_config_anywhere")
