@@ -8,14 +8,14 @@ from mmsoftmor.engine.hooks import (
     seed_worker_from_torch,
 )
 from mmsoftmor.engine.layer_decay import RecursiveLayerDecayConstructor
-from mmsoftmor.engine.precision import CPUAmpOptimWrapper, Float32RoIHook
+from mmsoftmor.engine.precision import CPUAmpOptimWrapper, Float32BoxHook
 
 __all__ = [
     "AtomicCheckpointHook",
     "AtomicLocalBackend",
     "CPUAmpOptimWrapper",
     "FiniteLossHook",
-    "Float32RoIHook",
+    "Float32BoxHook",
     "RecursiveLayerDecayConstructor",
     "ReproducibleRNGHook",
     "seed_worker_from_torch",

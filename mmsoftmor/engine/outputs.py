@@ -57,7 +57,7 @@ def show_predictions(config: Config, folder: str) -> None:
     if scope == "mmdet":
         hook.update(draw=True, test_out_dir=folder)
     elif scope == "mmpretrain":
-        hook.update(enable=True, out_dir=folder)
+        hook.update(enable=True, out_dir=folder, interval=1)
     else:
         hook.update(draw=True)
         config.visualizer.save_dir = folder

@@ -48,7 +48,7 @@ def prepare_precision(config: Config, amp: bool = False, dtype: str | None = Non
         wrapper.update(type="CPUAmpOptimWrapper")
         for key in ("dtype", "loss_scale", "use_fsdp"):
             wrapper.pop(key, None)
-    config.custom_hooks = [*(config.get("custom_hooks") or []), dict(type="Float32RoIHook")]
+    config.custom_hooks = [*(config.get("custom_hooks") or []), dict(type="Float32BoxHook")]
 
 
 def _native_dtype() -> str:
@@ -74,19 +74,25 @@ class CPUAmpOptimWrapper(OptimWrapper):
 
 
 @HOOKS.register_module()
-class Float32RoIHook(Hook):
-    """Let RoI extractors read float32 features under mixed precision.
+class Float32BoxHook(Hook):
+    """Compute boxes in float32 under mixed precision.
 
-    They cast the boxes to the type of the features: at 1024 pixels a coordinate is then a multiple
-    of 0.5 in float16 and of 4 in bfloat16, and mmcv has no bfloat16 RoIAlign at all.
+    mmdet casts anchors to the type of the scores and boxes to the type of the features they read:
+    at 1024 pixels a coordinate is then a multiple of 0.5 in float16 and of 4 in bfloat16, and mmcv
+    has no bfloat16 RoIAlign and NMS at all. So RoI extractors read, and box heads return, float32.
     """
 
     def before_train(self, runner) -> None:
         for module in runner.model.modules():
             if hasattr(module, "roi_layers"):
-                module.register_forward_pre_hook(_cast_features)
+                module.register_forward_pre_hook(lambda _, inputs: _float32(inputs))
+            elif hasattr(module, "bbox_coder"):
+                module.register_forward_hook(lambda _, inputs, outputs: _float32(outputs))
 
 
-def _cast_features(module, inputs: tuple) -> tuple:
-    features, *others = inputs
-    return tuple(level.float() for level in features), *others
+def _float32(value):
+    """Cast the floating-point tensors of a nested structure."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_float32(item) for item in value)
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.float() if is_float else value
