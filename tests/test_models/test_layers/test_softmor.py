@@ -22,7 +22,7 @@ def tokens():
 
 def make_router(randomize, depth, **options):
     """Return a router whose weights differ clearly between tokens and steps."""
-    return randomize(Router(DIM, depth, **options), std=0.5)
+    return randomize(Router(DIM, depth, **options), std=0.2)
 
 
 def steps_of(layer, x, depth):
