@@ -55,7 +55,7 @@ setup(
     packages=find_packages(include=["mmsoftmor", "mmsoftmor.*"]),
     package_data={"": ["*.safetensors", "*.json", "*.yml"]},
     python_requires=">=3.10,<3.13",
-    install_requires=["numpy", "safetensors"],
+    install_requires=["numpy", "safetensors", "tqdm"],
     extras_require=EXTRAS,
     cmdclass={"build_py": BuildWithConfigs},
 )

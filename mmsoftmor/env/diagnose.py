@@ -10,10 +10,9 @@ from mmsoftmor.env.versions import release
 
 def rebuild_mmcv(stack: Stack) -> str:
     """Return the command that compiles mmcv anew for the torch that is installed."""
-    (mmcv,) = stack.pinned(stack.mmcv)
     return (
         "MMCV_WITH_OPS=1 pip install --no-build-isolation --no-deps --force-reinstall "
-        f"--no-cache-dir {mmcv}"
+        f"--no-cache-dir {stack.mmcv_pin}"
     )
 
 

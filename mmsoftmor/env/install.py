@@ -14,190 +14,19 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from mmsoftmor.env.advice import explain
+from mmsoftmor.env.plan import StepFailedError, choose_stack, compile_jobs, plan_cuda, plan_torch
 from mmsoftmor.env.probe import try_imports
-from mmsoftmor.env.stacks import ONEDL, OPENCV, STACKS, Stack, detect, installed_versions
-from mmsoftmor.env.versions import installed, missing, release, split_requirement
+from mmsoftmor.env.running import Job, pip_install, run_logged, say
+from mmsoftmor.env.stacks import STACKS, installed_versions
+from mmsoftmor.env.versions import installed, missing, release
 
-HEARTBEAT_SECONDS = 20
 FREE_GIB_FOR_TORCH = 9
-GIB_PER_COMPILER = 2
 EXTRAS = ("all", "tests")
-
-
-class StepFailedError(Exception):
-    """A step could not be done: its reason (lines), what to do, and the log if there is one."""
-
-    def __init__(self, reason: list[str], advice: str, log: Path | None = None):
-        super().__init__("; ".join(reason))
-        self.reason, self.advice, self.log = reason, advice, log
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is installed where: the stack, the project's root folder, the folder for logs."""
-
-    stack: Stack
-    root: Path
-    logs: Path
-
-    @property
-    def build_tools(self) -> list[str]:
-        """What mmcv's build script imports, and what builds the project."""
-        return ["ninja", "wheel", "psutil", "packaging", f"setuptools{self.stack.setuptools}"]
-
-    @property
-    def libraries(self) -> list[str]:
-        """The OpenMMLab libraries without mmcv, and what they import without declaring it."""
-        return [*self.stack.pinned(*self.stack.libraries.values()), *self.stack.extra]
-
-
-def say(text: str) -> None:
-    """Print at once, also into a pipe."""
-    print(text, flush=True)
-
-
-# --- running a command with a log and a sign of life -------------------------------------------
-
-
-def _progress(log: Path) -> str:
-    """Return ninja's last ``[12/95]`` in a log, if it has one."""
-    counts = re.findall(r"^\s*(\[\d+/\d+\])", log.read_text(errors="replace"), re.MULTILINE)
-    return f" {counts[-1]}" if counts else ""
-
-
-def run_logged(job: Job, name: str, command: list[str], **environment: str) -> None:
-    """Run a command with its output in ``logs/name.log`` and a line every 20 seconds.
-
-    Raises:
-        StepFailedError: The command ended with a status other than 0.
-    """
-    log, start = job.logs / f"{name}.log", time.monotonic()
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **environment}
-        )
-        try:
-            while True:
-                try:
-                    status = process.wait(timeout=HEARTBEAT_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    elapsed = int(time.monotonic() - start)
-                    clock = f"{elapsed // 60}:{elapsed % 60:02d}"
-                    say(f"    {name}: still at work, {clock}{_progress(log)}")
-        except KeyboardInterrupt:
-            process.wait()  # the terminal has sent it the interrupt too
-            raise
-    if status != 0:
-        reason, advice = explain(log.read_text(errors="replace"))
-        raise StepFailedError(reason or [f"it ended with status {status}"], advice, log)
-
-
-def pip_install(job: Job, name: str, *arguments: str, **environment: str) -> None:
-    """Run ``pip install`` such that it leaves torch, numpy and OpenCV within the tested bounds."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write("\n".join(constraint_lines(job.stack, installed_versions())))
-        constraints.flush()
-        pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
-        run_logged(job, name, [*pip, "-c", constraints.name, *arguments], **environment)
-
-
-def constraint_lines(stack: Stack, versions: dict[str, str]) -> list[str]:
-    """Return pip constraints that hold what must not change while other packages are installed."""
-    held = [f"{name}=={versions[name]}" for name in ("torch", "torchvision") if name in versions]
-    bounds = [f"numpy{stack.numpy}", f"setuptools{stack.setuptools}"]
-    return [*held, *bounds, f"opencv-python{OPENCV}", f"opencv-python-headless{OPENCV}"]
-
-
-# --- decisions ----------------------------------------------------------------------------------
-
-
-def plan_torch(stack: Stack, versions: dict[str, str]) -> tuple[list[str], str]:
-    """Decide about torch: what to install (perhaps nothing), and what to tell the user.
-
-    A torch that is already there is never replaced. One that the stack works with is kept; another
-    stops the installation.
-
-    Raises:
-        StepFailedError: The torch that is there cannot be used with the stack.
-    """
-    torch, vision = versions.get("torch"), versions.get("torchvision")
-    pins = stack.pinned("torch", "torchvision")
-    if torch is None:
-        return [*pins, f"numpy{stack.numpy}"], f"installing {' and '.join(pins)}"
-    if torch not in stack.torch:
-        newer = release(torch) >= release(stack.torch.high)
-        reason = stack.torch_too_new if newer else "it is older than the libraries support"
-        raise StepFailedError(
-            [f"torch {torch}, which is already in this environment, cannot be used: {reason}"],
-            "run again with --venv NEW_FOLDER, where the tested torch is taken; "
-            f"or replace it yourself: pip install {' '.join(pins)}",
-        )
-    note = "" if release(torch) == release(stack.tested["torch"]) else f" (tested: {pins[0]})"
-    wanted = [] if vision else [matching_torchvision(torch)]
-    wanted += missing([f"numpy{stack.numpy}"])
-    return wanted, f"torch {torch} is kept{note}"
-
-
-def matching_torchvision(torch: str) -> str:
-    """Return the requirement for the torchvision of a torch 2.x: 2.12 goes with 0.27."""
-    minor = (release(torch) + (0,))[1]
-    return f"torchvision>=0.{minor + 15},<0.{minor + 16}"
-
-
-def plan_cuda(
-    gpu: bool, torch_cuda: str | None, nvcc: str | None, forced: str | None
-) -> tuple[bool, str]:
-    """Decide whether mmcv's operators are compiled for CUDA, and say why.
-
-    Args:
-        gpu: Whether torch can use a GPU here.
-        torch_cuda: CUDA release torch was built for (``"13.0"``), None for a CPU build.
-        nvcc: Release that ``nvcc --version`` prints, None if there is no nvcc.
-        forced: The variable FORCE_CUDA as the user set it.
-    """
-    if forced in ("0", "1"):
-        return forced == "1", f"as FORCE_CUDA={forced} asks"
-    if not gpu:
-        return False, "for the CPU only: torch sees no GPU here"
-    if nvcc is None:
-        return False, f"for the CPU only: there is a GPU but no nvcc; for CUDA install {torch_cuda}"
-    if torch_cuda is None or nvcc.split(".")[0] != torch_cuda.split(".")[0]:
-        return False, f"for the CPU only: nvcc is of CUDA {nvcc}, torch of CUDA {torch_cuda}"
-    return True, f"for CUDA {torch_cuda}: there is a GPU and nvcc {nvcc}"
-
-
-def compile_jobs(cores: int, free_gib: float) -> int:
-    """Return how many compilers may run at once: one a core, as far as memory allows."""
-    return max(1, min(cores, int(free_gib // GIB_PER_COMPILER)))
-
-
-def choose_stack(wanted: str | None, versions: dict[str, str]) -> Stack:
-    """Return the stack to install: the wanted one, else the one found here, else the default.
-
-    Raises:
-        StepFailedError: The environment holds another stack than the wanted one, or both.
-    """
-    found = detect(versions)
-    stack = STACKS[wanted] if wanted else (found[0] if found else ONEDL)
-    others = [other.name for other in found if other is not stack]
-    if others:
-        raise StepFailedError(
-            [f"this environment already holds the {others[0]} stack, under the same import names"],
-            f"run again with --venv NEW_FOLDER for the {stack.name} stack",
-        )
-    return stack
-
-
-# --- the steps ----------------------------------------------------------------------------------
 
 
 def install_torch(job: Job) -> None:
@@ -226,14 +55,14 @@ def install_torch(job: Job) -> None:
 
 def install_build_tools(job: Job) -> None:
     """Install what mmcv's build script needs, since it runs without build isolation."""
-    wanted = missing(job.build_tools)
+    wanted = missing(job.stack.build_tools)
     if wanted:
         pip_install(job, "build-tools", *wanted)
 
 
 def install_libraries(job: Job) -> None:
     """Install the OpenMMLab libraries, which bring all that mmcv needs, OpenCV among it."""
-    wanted = missing(job.libraries)
+    wanted = missing(job.stack.library_pins)
     if wanted:
         pip_install(job, "libraries", *wanted)
 
@@ -301,13 +130,20 @@ def _check_compiler() -> None:
         )
 
 
+def drop_kept_wheel(distribution: str) -> None:
+    """Remove the wheels that pip built of a distribution and kept, whatever they were built for."""
+    pattern = f"{distribution.replace('-', '_')}-*"
+    command = [sys.executable, "-m", "pip", "cache", "remove", pattern]
+    subprocess.run(command, capture_output=True)  # fails where nothing is kept, which is as well
+
+
 def install_mmcv(job: Job) -> None:
     """Install mmcv with compiled operators that load beside the installed torch."""
     torch = try_imports(("torch",))["torch"]
     cuda, note = plan_cuda(
         torch["gpu"], torch["cuda"], _nvcc_release(), os.environ.get("FORCE_CUDA")
     )
-    (pin,) = job.stack.pinned(job.stack.mmcv)
+    pin = job.stack.mmcv_pin
     problem = "not installed" if missing([pin]) else _operators_problem(cuda)
     if problem is None:
         return
@@ -326,9 +162,7 @@ def install_mmcv(job: Job) -> None:
     problem = _operators_problem(cuda)
     if problem is not None:
         say(f"  the wheel that pip had kept does not fit ({problem}): compiling anew")
-        kept = split_requirement(pin)[0].replace("-", "_")
-        cache = [sys.executable, "-m", "pip", "cache", "remove", f"{kept}-*"]
-        subprocess.run(cache, capture_output=True)  # a pip without cache has nothing to remove
+        drop_kept_wheel(job.stack.mmcv)
         pip_install(job, "mmcv-again", *arguments, **build)
         problem = _operators_problem(cuda)
     if problem is not None:
@@ -399,8 +233,8 @@ STEPS: tuple[tuple[str, Callable[[Job], None]], ...] = (
 
 def all_in_place(job: Job) -> bool:
     """Whether every requirement is met and the verification passes: the quick second run."""
-    pins = job.stack.pinned(job.stack.mmcv)
-    if missing([*job.build_tools, *job.libraries, *pins]) or not _project_is_current(job):
+    wanted = [*job.stack.build_tools, *job.stack.library_pins, job.stack.mmcv_pin]
+    if missing(wanted) or not _project_is_current(job):
         return False
     try:
         verify(job)

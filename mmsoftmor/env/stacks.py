@@ -43,6 +43,21 @@ class Stack:
         return [f"{name}=={self.tested[name]}" for name in distributions]
 
     @property
+    def build_tools(self) -> list[str]:
+        """What mmcv's build script imports, and what builds the project."""
+        return ["ninja", "wheel", "psutil", "packaging", f"setuptools{self.setuptools}"]
+
+    @property
+    def mmcv_pin(self) -> str:
+        """The requirement for the tested mmcv."""
+        return self.pinned(self.mmcv)[0]
+
+    @property
+    def library_pins(self) -> list[str]:
+        """The other OpenMMLab libraries, and what they import without declaring it."""
+        return [*self.pinned(*self.libraries.values()), *self.extra]
+
+    @property
     def distributions(self) -> dict[str, str]:
         """Distribution of every package of the stack, by import name."""
         return {

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mmsoftmor.env import install
-from mmsoftmor.env.install import (
-    Job,
+from mmsoftmor.env import install, plan, running
+from mmsoftmor.env.install import run_steps
+from mmsoftmor.env.plan import (
     StepFailedError,
     choose_stack,
     compile_jobs,
@@ -15,10 +15,9 @@ from mmsoftmor.env.install import (
     matching_torchvision,
     plan_cuda,
     plan_torch,
-    run_logged,
-    run_steps,
 )
 from mmsoftmor.env.probe import try_imports
+from mmsoftmor.env.running import Job, run_logged
 from mmsoftmor.env.stacks import ONEDL, OPENMMLAB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,14 +35,14 @@ def test_bare_environment_takes_the_tested_torch():
 
 
 def test_other_torch_that_works_is_kept_and_the_tested_one_named(monkeypatch):
-    monkeypatch.setattr(install, "missing", lambda requirements: [])
+    monkeypatch.setattr(plan, "missing", lambda requirements: [])
     wanted, note = plan_torch(ONEDL, {"torch": "2.11.0", "torchvision": "0.26.0"})
     assert wanted == []
     assert note == "torch 2.11.0 is kept (tested: torch==2.12.1)"
 
 
 def test_missing_torchvision_is_matched_to_the_torch_that_is_kept(monkeypatch):
-    monkeypatch.setattr(install, "missing", lambda requirements: [])
+    monkeypatch.setattr(plan, "missing", lambda requirements: [])
     wanted, note = plan_torch(ONEDL, {"torch": "2.12.1+cpu"})
     assert wanted == ["torchvision>=0.27,<0.28"]
     assert note == "torch 2.12.1+cpu is kept"
@@ -132,11 +131,75 @@ def test_failed_step_prints_one_block_with_step_reason_log_and_advice(job, capsy
 
 
 def test_long_step_gives_signs_of_life_with_the_compiler_count(job, capsys, monkeypatch):
-    monkeypatch.setattr(install, "HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr(running, "HEARTBEAT_SECONDS", 0.3)
     code = "import time; print('[12/95] c++ -c a.cpp', flush=True); time.sleep(1.5)"
     run_logged(job, "mmcv", [sys.executable, "-c", code])
     assert "mmcv: still at work, 0:0" in capsys.readouterr().out
-    assert install._progress(job.logs / "mmcv.log") == " [12/95]"
+    assert running._progress(job.logs / "mmcv.log") == " [12/95]"
+
+
+class FakeMachine:
+    """Stands for pip and the imports: records what is asked, answers from a list."""
+
+    def __init__(self, monkeypatch, problems, gpu=False):
+        self.calls, self.problems = [], list(problems)
+        torch = {"error": None, "gpu": gpu, "cuda": "13.0"}
+        monkeypatch.setattr(install, "missing", lambda requirements: [])
+        monkeypatch.setattr(install, "_check_compiler", lambda: None)
+        monkeypatch.setattr(install, "_nvcc_release", lambda: "13.0")
+        monkeypatch.setattr(install, "try_imports", lambda modules: {"torch": torch})
+        monkeypatch.setattr(install, "_operators_problem", lambda cuda: self.problems.pop(0))
+        monkeypatch.setattr(install, "pip_install", self.pip_install)
+        monkeypatch.setattr(install, "drop_kept_wheel", self.drop)
+        for variable in ("FORCE_CUDA", "MAX_JOBS"):
+            monkeypatch.delenv(variable, raising=False)
+
+    def pip_install(self, job, name, *arguments, **environment):
+        self.calls.append((name, arguments, environment))
+
+    def drop(self, distribution):
+        self.calls.append(("drop", distribution))
+
+
+def test_mmcv_that_works_is_not_touched(job, monkeypatch):
+    machine = FakeMachine(monkeypatch, [None])
+    install.install_mmcv(job)
+    assert machine.calls == []
+
+
+def test_mmcv_without_gpu_is_compiled_for_the_cpu_though_devices_may_appear(job, monkeypatch):
+    machine = FakeMachine(monkeypatch, ["No module named 'mmcv._ext'", None])
+    install.install_mmcv(job)
+    ((name, arguments, environment),) = machine.calls
+    assert name == "mmcv"
+    assert arguments[-1] == "onedl-mmcv==2.3.6"
+    assert "--no-build-isolation" in arguments
+    assert environment["MMCV_WITH_OPS"] == "1"
+    assert environment["FORCE_CUDA"] == "0"
+    assert environment["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_mmcv_with_gpu_and_nvcc_is_compiled_for_cuda(job, monkeypatch):
+    machine = FakeMachine(monkeypatch, ["its operators are compiled for the CPU only", None], True)
+    install.install_mmcv(job)
+    environment = machine.calls[0][2]
+    assert environment["FORCE_CUDA"] == "1"
+    assert "CUDA_VISIBLE_DEVICES" not in environment
+
+
+def test_wheel_kept_from_another_torch_is_dropped_and_compiled_anew(job, monkeypatch, capsys):
+    symbol = "ImportError: undefined symbol: _ZN2at"
+    machine = FakeMachine(monkeypatch, [symbol, symbol, None])
+    install.install_mmcv(job)
+    assert [call[0] for call in machine.calls] == ["mmcv", "drop", "mmcv-again"]
+    assert machine.calls[1] == ("drop", "onedl-mmcv")
+    assert "does not fit (ImportError: undefined symbol: _ZN2at)" in capsys.readouterr().out
+
+
+def test_mmcv_that_stays_unusable_stops_with_the_inner_error(job, monkeypatch):
+    FakeMachine(monkeypatch, ["undefined symbol: a"] * 3)
+    with pytest.raises(StepFailedError, match="unusable: undefined symbol: a"):
+        install.install_mmcv(job)
 
 
 # --- the shell part: which Python is taken -------------------------------------------------------
