@@ -1,5 +1,6 @@
 """SR-ViT of "Soft Mixture-of-Recursions" (arXiv 2607.00774)."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -32,6 +33,7 @@ ARCHS = {
     "small": dict(zip(ARCH_KEYS, (384, 12, 6, 1536), strict=True)),
     "base": dict(zip(ARCH_KEYS, (768, 12, 12, 3072), strict=True)),
 }
+ROUTER_KEYS = ("hidden_ratio", "init")
 OUT_TYPES = ("cls_token", "raw", "featmap", "avg_featmap")
 
 
@@ -158,9 +160,10 @@ class SRViT(BaseBackbone):
             )
             for i in range(self.num_layers)
         )
+        router = _checked_router(router)
         if self.recursion_depth > 1 and mixing == "soft":
             self.routers = ModuleList(
-                Router(self.embed_dims, self.recursion_depth, **(router or {}))
+                Router(self.embed_dims, self.recursion_depth, **router)
                 for _ in range(self.num_layers // self.recursion_unit)
             )
         self.final_norm = final_norm
@@ -226,8 +229,7 @@ class SRViT(BaseBackbone):
                 "out_type='featmap' and leave with_cls_token out"
             )
         if global_indexes is None:
-            quarter = self.num_layers / 4
-            global_indexes = [round(quarter * (q + 1)) - 1 for q in range(4)]
+            global_indexes = [math.ceil(self.num_layers * q / 4) - 1 for q in (1, 2, 3, 4)]
         if any(not 0 <= i < self.num_layers for i in global_indexes):
             raise InputError(
                 f"global_attn_indexes={list(global_indexes)} must name layers 0 to "
@@ -469,6 +471,14 @@ def _checked_arch(arch: str | dict) -> dict:
             f"arch: num_heads={arch['num_heads']} must divide embed_dims={arch['embed_dims']}"
         )
     return arch
+
+
+def _checked_router(router: dict | None) -> dict:
+    router = router or {}
+    unknown = sorted(set(router) - set(ROUTER_KEYS))
+    if unknown:
+        raise InputError(f"router has unknown keys {unknown}; use {', '.join(ROUTER_KEYS)}")
+    return router
 
 
 def _check_choice(key: str, value: str, choices: Sequence[str]) -> None:
