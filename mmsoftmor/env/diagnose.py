@@ -176,22 +176,24 @@ CAUSES = (
 )
 
 
+# Brought along by the libraries, so not named one by one where those are missing themselves.
+BROUGHT = {"cv2": "opencv-python", "pycocotools": "pycocotools"}
+
+
 def _import_errors(facts: Facts, stack: Stack) -> Iterator[str]:
     absent = [m for m, name in stack.distributions.items() if name not in facts.versions]
+    reported = [*absent, *(BROUGHT if absent else ())]
     bound_reported = any(True for _ in _mmcv_bound(facts, stack))
     for module, error in facts.errors.items():
-        if any(f"No module named '{name}'" in error for name in (*absent, "pycocotools")):
-            if module == "pycocotools.mask":
-                yield "not installed: pycocotools: pip install pycocotools"
-            continue
-        if bound_reported and "incompatible" in error:
+        missing = re.search(r"No module named '(\w+)'", error)
+        if (missing and missing[1] in reported) or (bound_reported and "incompatible" in error):
             continue
         mend = next((mend for pattern, mend in CAUSES if re.search(pattern, error)), None)
-        missing = re.search(r"No module named '([\w-]+)", error)
         if mend is not None:
             yield mend(facts, stack)
         elif missing:
-            yield f"{module} needs {missing[1]}: pip install {missing[1]}"
+            package = BROUGHT.get(missing[1], missing[1])
+            yield f"{module} needs {missing[1]}: pip install {package}"
         else:
             yield f"{module} does not import ({error}): {_install(stack)} in a new environment"
 

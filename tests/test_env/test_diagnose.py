@@ -148,6 +148,12 @@ def test_undeclared_dependency_is_named():
     assert problem == "mmseg.apis needs ftfy: pip install ftfy"
 
 
+def test_missing_opencv_is_named_by_its_distribution():
+    errors = {"cv2": "ModuleNotFoundError: No module named 'cv2'"}
+    problem = only_problem(replace(sound(ONEDL), errors=errors), ONEDL)
+    assert problem == "cv2 needs cv2: pip install opencv-python"
+
+
 def test_unknown_import_error_shows_the_inner_error():
     errors = {"mmdet.apis": "RuntimeError: something never seen"}
     problem = only_problem(replace(sound(ONEDL), errors=errors), ONEDL)
@@ -155,7 +161,7 @@ def test_unknown_import_error_shows_the_inner_error():
 
 
 def test_bare_environment_has_one_line_naming_what_is_missing():
-    modules = ("numpy", "torch", "torchvision", "mmengine", "mmcv.ops", "mmdet.apis")
+    modules = ("numpy", "torch", "cv2", "pycocotools.mask", "mmcv.ops", "mmdet.apis")
     errors = {m: f"ModuleNotFoundError: No module named '{m.split('.')[0]}'" for m in modules}
     problem = only_problem(Facts(python="3.11.7", versions={}, errors=errors), ONEDL)
     assert problem.startswith("not installed: torch, torchvision, onedl-mmcv,")
