@@ -76,8 +76,10 @@ def load_pretrained(
             tensors are missing and ``allow_partial`` is False.
     """
     file = read_checkpoint(checkpoint)
+    prefix = _find_prefix(file) if prefix is None else prefix
     state = _strip(file, prefix)
     report = _compare(file, state, model)
+    report.unused += [name for name in file.state if not name.startswith(prefix)]
     if report.missing and not allow_partial:
         raise InputError(
             f"checkpoint {file.path} gives {report.trunk_share:.1%} of the trunk's parameters; "
@@ -89,11 +91,12 @@ def load_pretrained(
     return report
 
 
-def _strip(file: Checkpoint, prefix: str | None) -> dict:
+def _find_prefix(file: Checkpoint) -> str:
+    return min((name[: -len(ANCHOR)] for name in file.state if name.endswith(ANCHOR)), default="")
+
+
+def _strip(file: Checkpoint, prefix: str) -> dict:
     """Return the backbone's tensors under the backbone's own names."""
-    if prefix is None:
-        found = sorted(name[: -len(ANCHOR)] for name in file.state if name.endswith(ANCHOR))
-        prefix = found[0] if found else ""
     state = {
         name[len(prefix) :]: value for name, value in file.state.items() if name.startswith(prefix)
     }
@@ -122,18 +125,11 @@ def _compare(file: Checkpoint, state: dict, model: nn.Module) -> LoadReport:
                 f"checkpoint {file.path}: {name} has shape {tuple(state[name].shape)}, the model's "
                 f"is {tuple(value.shape)}; build the model with the file's arch and options"
             )
-    outside = [name for name in file.state if not _ends_with_any(name, state)]
-    report.unused = [name for name in state if name not in own] + outside
+    report.unused = [name for name in state if name not in own]
     loaded = sum(own[name].numel() for name in report.matched + report.resized)
     trunk = loaded + sum(own[name].numel() for name in report.missing)
     report.trunk_share = loaded / trunk
     return report
-
-
-def _ends_with_any(name: str, state: dict) -> bool:
-    """Tell whether a name of the file, less some prefix, is one of the backbone's part."""
-    parts = name.split(".")
-    return any(".".join(parts[i:]) in state for i in range(len(parts)))
 
 
 def _grouped(names: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,42 +95,50 @@ def _read_safetensors(path: str) -> Checkpoint:
 
 def _safe_globals() -> list:
     """Return the objects besides tensors that OpenMMLab's training checkpoints carry."""
-    multiarray = np._core.multiarray if hasattr(np, "_core") else np.core.multiarray
+    # A file names these two by the module path that they had in the numpy which wrote the file.
+    rebuilders = [
+        _under_name(value.__reduce__()[0], f"numpy.{folder}.multiarray.{name}")
+        for value, name in ((np.empty(0), "_reconstruct"), (np.float64(0), "scalar"))
+        for folder in ("core", "_core")
+    ]
     scalars = [type(np.dtype(kind)) for kind in (np.float64, np.float32, np.int64, np.int32, bool)]
-    # Files written under numpy 1 name the module by its old path.
-    legacy = [
-        (multiarray._reconstruct, "numpy.core.multiarray._reconstruct"),
-        (multiarray.scalar, "numpy.core.multiarray.scalar"),
-    ]
-    return [
-        HistoryBuffer,
-        np.ndarray,
-        np.dtype,
-        multiarray._reconstruct,
-        multiarray.scalar,
-        *scalars,
-        *legacy,
-    ]
+    getter = _under_name(_statistics_method, "builtins.getattr")
+    return [HistoryBuffer, getter, np.ndarray, np.dtype, *scalars, *rebuilders]
+
+
+def _statistics_method(owner: object, name: str) -> Callable:
+    """Stand in for ``getattr``, by which mmengine's message hub pickles its buffers' methods."""
+    if owner is not HistoryBuffer or name not in ("current", "max", "mean", "min"):
+        raise pickle.UnpicklingError(f"GLOBAL getattr({owner}, {name!r})")
+    return getattr(owner, name)
+
+
+def _under_name(function: Callable, name: str) -> Callable:
+    """Wrap a function so that torch's safe unpickler, 2.5's too, knows it by another name."""
+
+    def call(*args):
+        return function(*args)
+
+    call.__module__, _, call.__name__ = name.rpartition(".")
+    call.__qualname__ = call.__name__
+    return call
 
 
 def _read_torch(path: str) -> object:
     try:
         with torch.serialization.safe_globals(_safe_globals()):
             return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
+    # What is no pickle at all leaves torch's safe unpickler in any of these ways.
+    except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
+        refused = [line.strip() for line in str(error).splitlines() if "GLOBAL" in line]
+        if refused:
+            raise InputError(
+                f"checkpoint {path} would run code ({refused[0]}); if you trust its source, load "
+                "it once with torch.load(weights_only=False) and save its state dict alone"
+            ) from error
         raise InputError(
-            f"checkpoint {path} would run code or is no torch file "
-            f"({_refused(error)}); if you trust its source, load it once with "
-            "torch.load(weights_only=False) and save its state dict alone"
+            f"checkpoint {path} is truncated or no torch file; download or copy it again"
         ) from error
-    except (RuntimeError, EOFError) as error:
-        raise InputError(f"checkpoint {path} is truncated or no torch file: {error}") from error
-
-
-def _refused(error: Exception) -> str:
-    """Pick the line that names what the safe unpickler refused."""
-    lines = [line.strip() for line in str(error).splitlines() if "GLOBAL" in line]
-    return lines[0] if lines else str(error).splitlines()[0]
 
 
 def _find_state(content: object) -> dict[str, Tensor]:
