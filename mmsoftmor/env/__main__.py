@@ -29,6 +29,8 @@ def table(facts: Facts) -> str:
 
 def hardware(facts: Facts) -> str:
     """Say in one line what torch and mmcv's operators compute on."""
+    if "torch" not in facts.versions:
+        return "torch: not installed"
     cuda = "a CPU build" if facts.cuda is None else f"built for CUDA {facts.cuda}"
     gpu = "a GPU is usable" if facts.gpu else "no GPU is usable"
     return f"torch: {cuda}, {gpu}; mmcv operators for CUDA: {facts.ops_cuda}"

@@ -32,6 +32,7 @@ EXTRAS = ("all", "tests")
 def install_torch(job: Job) -> None:
     """Install the tested torch and torchvision, unless torch is there already."""
     wanted, note = plan_torch(job.stack, installed_versions())
+    say(f"  {note}")
     if wanted:
         free = shutil.disk_usage(sys.prefix).free / 2**30
         if installed("torch") is None and free < FREE_GIB_FOR_TORCH:
@@ -39,10 +40,7 @@ def install_torch(job: Job) -> None:
                 [f"{free:.1f} GB are free where {sys.prefix} lies"],
                 f"make {FREE_GIB_FOR_TORCH} GB free, run again",
             )
-        say(f"  {note} (some GB, minutes)")
         pip_install(job, "torch", *wanted)
-    else:
-        say(f"  {note}")
     for module, said in try_imports(("torch", "torchvision")).items():
         if said["error"]:
             pins = " ".join(job.stack.pinned("torch", "torchvision"))
@@ -106,6 +104,12 @@ def _free_gib() -> float:
     return int(match[1]) / 2**20
 
 
+def _cuda_plan() -> tuple[bool, str]:
+    torch = try_imports(("torch",))["torch"]
+    forced = os.environ.get("FORCE_CUDA")
+    return plan_cuda(torch["gpu"], torch["cuda"], _nvcc_release(), forced)
+
+
 def _operators_problem(cuda: bool) -> str | None:
     said = try_imports(("torch", "mmcv.ops")).get("mmcv.ops", {"error": "torch does not import"})
     if said["error"]:
@@ -139,10 +143,7 @@ def drop_kept_wheel(distribution: str) -> None:
 
 def install_mmcv(job: Job) -> None:
     """Install mmcv with compiled operators that load beside the installed torch."""
-    torch = try_imports(("torch",))["torch"]
-    cuda, note = plan_cuda(
-        torch["gpu"], torch["cuda"], _nvcc_release(), os.environ.get("FORCE_CUDA")
-    )
+    cuda, note = _cuda_plan()
     pin = job.stack.mmcv_pin
     problem = "not installed" if missing([pin]) else _operators_problem(cuda)
     if problem is None:
@@ -241,7 +242,9 @@ def all_in_place(job: Job) -> bool:
     except StepFailedError as failure:
         say(f"  something needs mending: {failure}")
         return False
-    return True
+    # A GPU or nvcc may have come since; where there is no driver, the look at torch is spared.
+    may_be_cuda = shutil.which("nvidia-smi") or os.environ.get("FORCE_CUDA") == "1"
+    return not may_be_cuda or _operators_problem(_cuda_plan()[0]) is None
 
 
 def report_failure(step: str, failure: StepFailedError) -> None:
@@ -266,6 +269,14 @@ def run_steps(job: Job) -> int:
     return 0
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        advice = "run again with --venv NEW_FOLDER, or in an environment of your own"
+        raise StepFailedError([f"{folder} cannot be made: {error.strerror}"], advice) from error
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Install; return 0 once everything is verified, 1 after a failed step, 130 if interrupted."""
     parser = argparse.ArgumentParser(prog="tools/install.sh", description="Install everything.")
@@ -274,12 +285,12 @@ def main(arguments: list[str] | None = None) -> int:
     logs = Path(sys.prefix, "mmsoftmor-install-logs")
     try:
         stack = choose_stack(wanted, installed_versions())
-        logs.mkdir(exist_ok=True)
+        _make_folder(logs)
         job = Job(stack, Path(__file__).resolve().parents[2], logs)
         say(f"{stack.name} stack, into {sys.prefix} (Python {sys.version.split()[0]})")
         return 0 if all_in_place(job) else run_steps(job)
     except StepFailedError as failure:
-        report_failure("the choice of the stack", failure)
+        report_failure("the start", failure)
         return 1
     except KeyboardInterrupt:
         say("\ninterrupted; run the same command again to go on")

@@ -28,7 +28,7 @@ def plan_torch(stack: Stack, versions: dict[str, str]) -> tuple[list[str], str]:
     torch, vision = versions.get("torch"), versions.get("torchvision")
     pins = stack.pinned("torch", "torchvision")
     if torch is None:
-        return [*pins, f"numpy{stack.numpy}"], f"installing {' and '.join(pins)}"
+        return [*pins, f"numpy{stack.numpy}"], f"installing {' and '.join(pins)} (some GB, minutes)"
     if torch not in stack.torch:
         newer = release(torch) >= release(stack.torch.high)
         reason = stack.torch_too_new if newer else "it is older than the libraries support"

@@ -202,6 +202,46 @@ def test_mmcv_that_stays_unusable_stops_with_the_inner_error(job, monkeypatch):
         install.install_mmcv(job)
 
 
+@pytest.fixture
+def complete(monkeypatch):
+    """An environment in which all requirements are met and the verification passes."""
+
+    def build(problems, gpu):
+        machine = FakeMachine(monkeypatch, problems, gpu)
+        monkeypatch.setattr(install, "_project_is_current", lambda job: True)
+        monkeypatch.setattr(install, "verify", lambda job: None)
+        monkeypatch.setattr(install.shutil, "which", lambda name: "/x" if gpu else None)
+        return machine
+
+    return build
+
+
+def test_second_run_without_gpu_looks_no_further(job, complete):
+    complete([], gpu=False)
+    assert install.all_in_place(job)
+
+
+@pytest.mark.parametrize("problem", [None, "its operators are compiled for the CPU only"])
+def test_second_run_notices_that_gpu_and_nvcc_have_come(job, complete, problem):
+    complete([problem], gpu=True)
+    assert install.all_in_place(job) is (problem is None)
+
+
+def test_second_run_goes_through_the_steps_if_the_verification_fails(job, complete, monkeypatch):
+    complete([], gpu=False)
+
+    def fail(job):
+        raise StepFailedError(["ImportError: libGL.so.1"], "mend it")
+
+    monkeypatch.setattr(install, "verify", fail)
+    assert not install.all_in_place(job)
+
+
+def test_environment_of_another_user_is_named(tmp_path):
+    with pytest.raises(StepFailedError, match="cannot be made: No such file or directory"):
+        install._make_folder(tmp_path / "absent" / "logs")
+
+
 # --- the shell part: which Python is taken -------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,15 @@ def test_verdict_tells_tested_untested_and_broken_apart():
     assert text.startswith("1 problem(s) with the onedl stack:\n- numpy 1.26.4")
 
 
-def test_hardware_line_names_a_cpu_build():
-    assert hardware(Facts(python="3.11.7", versions={})).startswith("torch: a CPU build, no GPU")
+def test_hardware_line_tells_cpu_build_cuda_build_and_no_torch_apart():
+    bare = Facts(python="3.11.7", versions={})
+    cpu = Facts(python="3.11.7", versions={"torch": "2.12.1"})
+    cuda = replace(cpu, cuda="13.0", gpu=True, ops_cuda="13.0")
+    assert hardware(bare) == "torch: not installed"
+    assert hardware(cpu).startswith("torch: a CPU build, no GPU is usable")
+    assert hardware(cuda) == (
+        "torch: built for CUDA 13.0, a GPU is usable; mmcv operators for CUDA: 13.0"
+    )
 
 
 @pytest.fixture
