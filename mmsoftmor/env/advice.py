@@ -36,16 +36,20 @@ ADVICE = (
         "install a C++ compiler (Debian, Ubuntu: apt install build-essential), run again",
     ),
     (
+        r"NewConnectionError|Temporary failure in name resolution|Read timed out|ReadTimeoutError"
+        r"|ConnectionResetError|ProxyError|Max retries exceeded|Network is unreachable",
+        "the network failed: run again; what is already installed is kept",
+    ),
+    (
         r"No matching distribution found|Could not find a version that satisfies",
         "the package index that pip is set up with has no such file for this Python and machine: "
         "check pip's settings (pip config list) and the network, run again",
     ),
     (
-        r"NewConnectionError|Temporary failure in name resolution|Read timed out|ReadTimeoutError"
-        r"|ConnectionResetError|ProxyError|Max retries exceeded|Network is unreachable",
-        "the network failed: run again; what is already installed is kept",
+        r"ResolutionImpossible|conflicting dependencies",
+        "the index answered in part (run again), or other packages in this environment stand in "
+        "the way (run again with --venv NEW_FOLDER)",
     ),
-    (r"ResolutionImpossible|conflicting dependencies", "make a new environment, run again"),
     (r"Permission denied", "the environment is not yours to write: make one of your own"),
 )
 FALLBACK = "read the log; mend what it names, and run the same command again: it goes on from here"
@@ -60,6 +64,10 @@ def explain(log: str) -> tuple[list[str], str]:
         log: The whole text that the step printed.
     """
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if _ERROR_LINE.search(line)]
-    advice = next((text for pattern, text in ADVICE if re.search(pattern, log)), FALLBACK)
-    return [line[:300] for line in (telling or lines)[-4:]], advice
+    pattern, advice = next(
+        (entry for entry in ADVICE if re.search(entry[0], log)), (None, FALLBACK)
+    )
+    telling = [line for line in lines if _ERROR_LINE.search(line)] or lines
+    cause = [line for line in lines if pattern and re.search(pattern, line)][:1]
+    reason = list(dict.fromkeys([*cause, *telling[-3:]]))
+    return [line[:300] for line in reason], advice

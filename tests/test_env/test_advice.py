@@ -27,6 +27,15 @@ def test_reason_is_the_lines_that_tell_it_not_the_end_of_the_log():
     assert explain(log) == (["a.cpp:3: error: no such member"], FALLBACK)
 
 
+def test_line_that_the_advice_rests_on_is_shown_first():
+    lost = "WARNING: Retrying after connection broken by 'NewConnectionError(...)'"
+    log = f"{lost}\n{lost}\nERROR: a\nERROR: b\nERROR: No matching distribution found for torch"
+    reason, advice = explain(log)
+    assert reason[0] == lost
+    assert reason[-1].startswith("ERROR: No matching")
+    assert "network failed" in advice
+
+
 def test_log_without_a_telling_line_gives_its_end():
     assert explain("one\ntwo\n\nthree\n") == (["one", "two", "three"], FALLBACK)
 
