@@ -64,7 +64,7 @@ def load_pretrained(
         model (nn.Module): The backbone; its own state-dict hooks fit the position table.
         checkpoint (str | os.PathLike): File or address, see :func:`read_checkpoint`.
         prefix (str, optional): What the backbone's names have before them in the file, such as
-            ``'backbone.'``. Defaults to None: found in the file.
+            ``'backbone.'``, the last dot optional. Defaults to None: found in the file.
         allow_partial (bool): Whether a file that lacks trunk tensors may be loaded. Defaults to
             False.
 
@@ -77,6 +77,8 @@ def load_pretrained(
     """
     file = read_checkpoint(checkpoint)
     prefix = _find_prefix(file) if prefix is None else prefix
+    if prefix and not prefix.endswith("."):
+        prefix += "."
     state = _strip(file, prefix)
     report = _compare(file, state, model)
     report.unused += [name for name in file.state if not name.startswith(prefix)]
@@ -86,7 +88,10 @@ def load_pretrained(
             f"missing: {_grouped(report.missing)}; give the file that belongs to this backbone, or "
             "set init_cfg.allow_partial=True"
         )
-    model.load_state_dict(state, strict=False)
+    try:
+        model.load_state_dict(state, strict=False)
+    except InputError as error:
+        raise InputError(f"checkpoint {file.path}: {error}") from error
     print_log(str(report), logger="current")
     return report
 

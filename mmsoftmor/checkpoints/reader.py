@@ -69,7 +69,8 @@ def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
 def _download(address: str) -> str:
     folder = Path(torch.hub.get_dir()) / "checkpoints"
     path = folder / address.rsplit("/", 1)[-1]
-    if not path.exists() and get_rank() == 0:
+    # One process of each machine downloads: the machines may share no disk.
+    if not path.exists() and int(os.environ.get("LOCAL_RANK", get_rank())) == 0:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             torch.hub.download_url_to_file(address, str(path))

@@ -33,7 +33,10 @@ ARCHS = {
     "small": dict(zip(ARCH_KEYS, (384, 12, 6, 1536), strict=True)),
     "base": dict(zip(ARCH_KEYS, (768, 12, 12, 3072), strict=True)),
 }
+INIT_KEYS = ("checkpoint", "prefix", "allow_partial")
 ROUTER_KEYS = ("hidden_ratio", "init")
+# What a file may hold before its patches: DeiT's distillation token comes after the class token.
+SPECIAL_TOKENS = ("cls_token", "dist_token")
 OUT_TYPES = ("cls_token", "raw", "featmap", "avg_featmap")
 
 
@@ -284,10 +287,12 @@ class SRViT(BaseBackbone):
         cfgs = self.init_cfg or []
         cfgs = [dict(c) for c in ([cfgs] if isinstance(cfgs, dict) else cfgs)]
         for cfg in cfgs:
-            if cfg.pop("type", None) != "Pretrained":
+            kind, unknown = cfg.pop("type", None), sorted(set(cfg) - {*INIT_KEYS, "type"})
+            if kind != "Pretrained" or unknown:
                 raise InputError(
-                    "init_cfg of SRViT takes type='Pretrained' alone; its own initialisation needs "
-                    "no entry"
+                    f"init_cfg of SRViT: type={kind!r}, unknown keys {unknown}; it takes "
+                    f"type='Pretrained' with {', '.join(INIT_KEYS)}, and needs no entry for its own "
+                    "initialisation"
                 )
         return cfgs
 
@@ -307,9 +312,10 @@ class SRViT(BaseBackbone):
         table = state_dict.get(f"{prefix}pos_embed")
         if table is None:
             return
-        special = state_dict.get(f"{prefix}cls_token")
+        tokens = [state_dict.get(f"{prefix}{name}") for name in SPECIAL_TOKENS]
+        special = sum(token.shape[1] for token in tokens if token is not None)
         state_dict[f"{prefix}pos_embed"] = adapt_pos_embed(
-            table, 0 if special is None else special.shape[1], self.grid, self.with_cls_token
+            table, special, self.grid, self.with_cls_token
         )
         if not self.with_cls_token:
             state_dict.pop(f"{prefix}cls_token", None)
