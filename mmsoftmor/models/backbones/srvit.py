@@ -291,8 +291,8 @@ class SRViT(BaseBackbone):
             if kind != "Pretrained" or unknown:
                 raise InputError(
                     f"init_cfg of SRViT: type={kind!r}, unknown keys {unknown}; it takes "
-                    f"type='Pretrained' with {', '.join(INIT_KEYS)}, and needs no entry for its own "
-                    "initialisation"
+                    f"type='Pretrained' with {', '.join(INIT_KEYS)}; its own initialisation needs "
+                    "no entry"
                 )
         return cfgs
 
