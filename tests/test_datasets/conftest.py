@@ -23,5 +23,5 @@ def segmentation_root(tmp_path_factory):
 @pytest.fixture(scope="session")
 def classification_root(tmp_path_factory):
     root = tmp_path_factory.mktemp("sample") / "cls"
-    make_classification(root, num_train=42, num_val=16, progress=False)
+    make_classification(root, num_train=100, num_val=50, progress=False)
     return root

@@ -4,7 +4,15 @@ The three forms share one scene model: textured shapes over procedural backgroun
 depends on the seed, its form, its split and its index alone, whatever the number of images.
 """
 
-from .classes import CATEGORY_IDS, CLASSES, PALETTE, SEG_CLASSES, SEG_PALETTE, STUFF_CLASSES
+from .classes import (
+    CATEGORY_IDS,
+    CLASSES,
+    CLS_CLASSES,
+    PALETTE,
+    SEG_CLASSES,
+    SEG_PALETTE,
+    STUFF_CLASSES,
+)
 from .classification import make_classification
 from .detection import make_detection
 from .segmentation import make_segmentation
@@ -12,6 +20,7 @@ from .segmentation import make_segmentation
 __all__ = [
     "CATEGORY_IDS",
     "CLASSES",
+    "CLS_CLASSES",
     "PALETTE",
     "SEG_CLASSES",
     "SEG_PALETTE",

@@ -3,6 +3,13 @@
 #: The eight shapes, in alphabetical order so that a folder listing gives the same class indices.
 CLASSES = ("crescent", "cross", "disc", "heart", "ring", "square", "star", "triangle")
 
+#: The six hues of the classification form, in the order of the hue circle from red.
+COLOURS = ("red", "yellow", "green", "cyan", "blue", "magenta")
+
+#: Classes of the classification form, in alphabetical order: a colour and a shape. Colour is what a
+#: transformer learns first; it shows where the object is, and the shape follows.
+CLS_CLASSES = tuple(sorted(f"{colour}-{shape}" for colour in COLOURS for shape in CLASSES))
+
 #: COCO category id of each class: with gaps, as COCO's own ids have them.
 CATEGORY_IDS = (1, 2, 3, 5, 7, 8, 11, 13)
 

@@ -1,6 +1,6 @@
 """Classification form of the sample dataset, one folder per class."""
 
-from .classes import CLASSES
+from .classes import CLASSES, CLS_CLASSES, COLOURS
 from .paint import paint
 from .scene import compose, image_rng
 from .store import generate, write_image
@@ -12,8 +12,8 @@ _SIZES = (35, 120)
 def make_classification(root, num_train=20000, num_val=1000, seed=0, progress=True):
     """Write the classification form: ``{train,val}/<class>/*.jpg``, 128 pixels a side.
 
-    One object per image, 35-120 pixels across. The classes take turns, so their counts differ by
-    at most one; their folders sort in the order of :data:`CLASSES`.
+    One object per image, 35-120 pixels across. The classes are :data:`CLS_CLASSES`, a colour and a
+    shape; they take turns, so that their counts differ by at most one.
 
     Args:
         root (str | Path): A folder of its own; finished work is kept, unfinished completed.
@@ -36,12 +36,14 @@ def make_classification(root, num_train=20000, num_val=1000, seed=0, progress=Tr
 
 
 def _write_image(root, split, index, seed):
-    label = index % len(CLASSES)
-    path = root / split / CLASSES[label] / f"{index:08d}.jpg"
+    colour, shape = CLS_CLASSES[index % len(CLS_CLASSES)].split("-")
+    path = root / split / f"{colour}-{shape}" / f"{index:08d}.jpg"
     if not path.exists():
         rng = image_rng(seed, "classification", split, index)
+        label = CLASSES.index(shape)
         scene = compose(rng, (_SIDE, _SIDE), [(label, rng.uniform(*_SIZES))])
         if not scene.objects:
             raise RuntimeError(f"no place was found for the object of {path}")
-        write_image(path, paint(rng, scene))
+        hue = (COLOURS.index(colour) + rng.uniform(-0.25, 0.25)) / len(COLOURS)
+        write_image(path, paint(rng, scene, hue % 1))
     return 1

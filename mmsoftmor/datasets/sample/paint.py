@@ -10,19 +10,20 @@ _OBJECT_TEXTURES = ("noise", "plain", "stripes", "dots")
 _COLOUR_GAP = 105  # between an object's colours and its surroundings: distance in RGB, 0-255
 
 
-def paint(rng, scene):
+def paint(rng, scene, hue=None):
     """Paint a scene: textures, soft edges, mild shading, sensor noise.
 
     Args:
         rng (np.random.Generator): The generator with which the scene was composed.
         scene (Scene): The layout.
+        hue (float, optional): Hue of all objects, 0 to 1. Default None: each object its own.
 
     Returns:
         np.ndarray: (h, w, 3) uint8 RGB.
     """
     image = _paint_background(rng, scene)
     for item in scene.objects:
-        _paint_object(rng, image, item.stencil)
+        _paint_object(rng, image, item.stencil, hue)
     _shade(rng, image)
     grain = rng.integers(0, 256, size=(2, *image.shape), dtype=np.uint8)
     # The difference of two uniform values is a triangular noise of deviation 104.
@@ -44,7 +45,7 @@ def _paint_background(rng, scene):
 
 
 def _background_colours(rng):
-    base = _hsv(rng.random(), rng.uniform(0.05, 0.5), rng.uniform(0.3, 0.85))
+    base = _hsv(rng.random(), rng.uniform(0.0, 0.3), rng.uniform(0.25, 0.8))
     step = rng.normal(size=3) * 0.4 + rng.choice([-1.0, 1.0])
     step *= rng.uniform(30, 75) / np.linalg.norm(step)
     return np.clip(np.stack([base - step / 2, base + step / 2]), 5, 250)
@@ -56,12 +57,14 @@ def _hsv(hue, saturation, value):
     return 255 * value * (1 - saturation * (1 - np.clip(distance, 0, 1)))
 
 
-def _object_colours(rng, around):
-    """Two colours that both stand off from the local background, or the best of twelve draws."""
+def _object_colours(rng, around, hue):
+    """Two shades of a hue that stand off from the local background, or the best of twelve draws."""
     best, best_gap = None, -1.0
     for _ in range(12):
-        first = _hsv(rng.random(), rng.uniform(0.4, 1), rng.uniform(0.3, 1))
-        colours = np.stack([first, np.clip(first + rng.normal(size=3) * 40, 0, 255)])
+        shade = rng.random() if hue is None else hue
+        saturation, value = rng.uniform(0.65, 1), rng.uniform(0.55, 1)
+        second = value * rng.uniform(0.5, 0.85)
+        colours = np.stack([_hsv(shade, saturation, value), _hsv(shade, saturation, second)])
         gap = np.linalg.norm(colours - around, axis=1).min()
         if gap > best_gap:
             best, best_gap = colours, gap
@@ -70,14 +73,14 @@ def _object_colours(rng, around):
     return best
 
 
-def _paint_object(rng, image, stencil):
+def _paint_object(rng, image, stencil, hue):
     patch = image[stencil.window]
     alpha = stencil.coverage.astype(np.float32)[..., None] / 255
     around = patch.mean(axis=(0, 1))
     kind = _OBJECT_TEXTURES[int(rng.integers(len(_OBJECT_TEXTURES)))]
     size = max(patch.shape[:2])
     scale = np.clip(size * rng.uniform(0.12, 0.3), 4, 24)
-    layer = texture(rng, kind, patch.shape[:2], scale, _object_colours(rng, around))
+    layer = texture(rng, kind, patch.shape[:2], scale, _object_colours(rng, around, hue))
     _shade(rng, layer)
     patch += (layer - patch) * alpha
 

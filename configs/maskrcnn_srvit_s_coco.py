@@ -1,0 +1,7 @@
+# Mask R-CNN, SR-ViT-S R=4, ViTDet's recipe: 1024 px, large-scale jitter, 100 epochs, 8 x 8 images.
+_base_ = [
+    "_base_/models/maskrcnn_srvit_s.py",
+    "_base_/datasets/coco_lsj.py",
+    "_base_/schedules/det_lsj_100e.py",
+    "_base_/det_runtime.py",
+]
