@@ -15,12 +15,12 @@ model = dict(
         arch=dict(
             _delete_=True, embed_dims=128, num_layers=4, num_heads=4, feedforward_channels=512
         ),
-        img_size=128,
+        img_size=96,
         window_size=8,
         global_attn_indexes=(1, 3),
         drop_path_rate=0.0,
         with_cp=False,
-        init_cfg=dict(type="Pretrained", checkpoint="checkpoints/srvit_nano_r1_sample.safetensors"),
+        init_cfg=dict(type="Pretrained", checkpoint="mmsoftmor://srvit_nano_r1_sample.safetensors"),
     ),
     neck=dict(in_channels=128, out_channels=channels),
     rpn_head=dict(in_channels=channels, feat_channels=channels, num_convs=1),

@@ -1,6 +1,7 @@
-"""Checkpoints in: reading files and loading them into a backbone with a report."""
+"""Checkpoints: reading files, loading them into a backbone with a report, writing a backbone."""
 
+from mmsoftmor.checkpoints.export import export_backbone
 from mmsoftmor.checkpoints.load import LoadReport, load_pretrained
 from mmsoftmor.checkpoints.reader import Checkpoint, read_checkpoint
 
-__all__ = ["Checkpoint", "LoadReport", "load_pretrained", "read_checkpoint"]
+__all__ = ["Checkpoint", "LoadReport", "export_backbone", "load_pretrained", "read_checkpoint"]

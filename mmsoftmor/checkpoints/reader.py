@@ -14,6 +14,8 @@ from torch import Tensor
 
 from mmsoftmor.errors import InputError
 
+# Files that come with the package are named SHIPPED + their file name.
+SHIPPED = "mmsoftmor://"
 HOW_TO_NAME_A_FILE = (
     "name a local file with --cfg-options model.backbone.init_cfg.checkpoint=FILE, or None to "
     "start from nothing"
@@ -42,8 +44,8 @@ def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
     and the few mmengine and numpy objects that OpenMMLab training checkpoints carry are allowed.
 
     Args:
-        checkpoint (str | os.PathLike): Path, or an ``http(s)://`` address, which is downloaded once
-            into torch's hub folder.
+        checkpoint (str | os.PathLike): Path, an ``http(s)://`` address, which is downloaded once
+            into torch's hub folder, or ``mmsoftmor://NAME`` for a file that comes with the package.
 
     Returns:
         Checkpoint: The tensors (on the CPU) and the meta dict.
@@ -53,7 +55,7 @@ def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
             code.
     """
     checkpoint = os.fspath(checkpoint)
-    path = _download(checkpoint) if checkpoint.startswith(("http://", "https://")) else checkpoint
+    path = _locate(checkpoint)
     if not os.path.isfile(path):
         raise InputError(f"checkpoint {path} does not exist: {HOW_TO_NAME_A_FILE}")
     if path.endswith(".safetensors"):
@@ -64,6 +66,14 @@ def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
     if not state:
         raise InputError(f"checkpoint {path} holds no tensors under any known key")
     return Checkpoint(path, state, dict(meta) if isinstance(meta, Mapping) else {})
+
+
+def _locate(checkpoint: str) -> str:
+    if checkpoint.startswith(SHIPPED):
+        return str(Path(__file__).parent / "weights" / checkpoint.removeprefix(SHIPPED))
+    if checkpoint.startswith(("http://", "https://")):
+        return _download(checkpoint)
+    return checkpoint
 
 
 def _download(address: str) -> str:

@@ -1,0 +1,73 @@
+"""Results that people would rather look at than read, as pictures."""
+
+import os
+from collections.abc import Sequence
+
+import cv2
+import mmcv
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmengine.registry import DATASETS, VISUALIZERS, init_default_scope
+
+GAP = 8  # pixels of white between pictures
+ROW_HEIGHT = 256
+
+
+def draw_detections(
+    model: torch.nn.Module,
+    config: Config,
+    indices: Sequence[int],
+    path: str,
+    columns: int = 2,
+    score_thr: float = 0.5,
+) -> None:
+    """Draw ground truth and predictions of test images side by side into one picture.
+
+    Args:
+        model (torch.nn.Module): A detector in evaluation mode.
+        config (Config): Its config; the test dataset and the visualizer are read.
+        indices (Sequence[int]): Which images of the test dataset, in this order.
+        path (str): The picture, written atomically; its extension is the format.
+        columns (int): Pairs in a row. Defaults to 2.
+        score_thr (float): Lowest score of a prediction that is drawn. Defaults to 0.5.
+    """
+    init_default_scope(config.default_scope)
+    dataset = DATASETS.build(config.test_dataloader.dataset)
+    visualizer = VISUALIZERS.build(
+        dict(config.visualizer, name=f"pictures of {path}", vis_backends=None)
+    )
+    visualizer.dataset_meta = dataset.metainfo
+    pairs = []
+    for index in indices:
+        with torch.no_grad():
+            sample = model.test_step(pseudo_collate([dataset[index]]))[0].cpu()
+        image = mmcv.imread(sample.img_path, channel_order="rgb")
+        visualizer.add_datasample(sample.img_path, image, sample, pred_score_thr=score_thr)
+        pairs.append(visualizer.get_image())
+    _write(path, _tiled(pairs, columns))
+
+
+def _tiled(images: list[np.ndarray], columns: int) -> np.ndarray:
+    """Lay pictures of one height out in rows, white between and around them."""
+    images = [mmcv.imrescale(image, (10**6, ROW_HEIGHT)) for image in images]
+    rows = [_joined(images[i : i + columns], axis=1) for i in range(0, len(images), columns)]
+    width = max(row.shape[1] for row in rows)
+    rows = [mmcv.impad(row, shape=(row.shape[0], width), pad_val=255) for row in rows]
+    return mmcv.impad(_joined(rows, axis=0), padding=GAP, pad_val=255)
+
+
+def _joined(images: list[np.ndarray], axis: int) -> np.ndarray:
+    spaced = [images[0]]
+    for image in images[1:]:
+        gap = list(image.shape)
+        gap[axis] = GAP
+        spaced += [np.full(gap, 255, np.uint8), image]
+    return np.concatenate(spaced, axis=axis)
+
+
+def _write(path: str, image: np.ndarray) -> None:
+    stem, extension = os.path.splitext(path)
+    mmcv.imwrite(cv2.cvtColor(image, cv2.COLOR_RGB2BGR), f"{stem}.part{extension}")
+    os.replace(f"{stem}.part{extension}", path)

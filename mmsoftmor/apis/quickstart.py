@@ -1,0 +1,110 @@
+"""The main job on the sample dataset, from nothing to a table and a picture."""
+
+import os.path as osp
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mmengine.config import Config
+
+from mmsoftmor.datasets.sample import make_detection
+from mmsoftmor.engine.config import load_config
+from mmsoftmor.engine.launch import test, train
+
+PICTURE_IMAGES = 6
+
+
+@dataclass(frozen=True)
+class Job:
+    """One task of the quickstart.
+
+    Attributes:
+        config (str): Name of the shipped config.
+        make_data (Callable): Writes the sample data into the config's ``data_root``.
+        draw (Callable): Draws predictions beside ground truth: (config, checkpoint, path).
+        figures (dict[str, str]): Title of each metric that is printed at the end.
+        real (str): The command for the real dataset.
+    """
+
+    config: str
+    make_data: Callable
+    draw: Callable
+    figures: dict[str, str]
+    real: str
+
+
+def _draw_detections(config: Config, checkpoint: str, path: str) -> None:
+    from mmdet.apis import init_detector
+
+    from mmsoftmor.analysis.pictures import draw_detections
+
+    model = init_detector(config, checkpoint, palette="none", device=_device())
+    draw_detections(model, config, range(PICTURE_IMAGES), path)
+
+
+def _device() -> str:
+    from mmengine.device import get_device
+
+    return get_device()
+
+
+JOBS = {
+    "det": Job(
+        config="maskrcnn_srvit_nano_sample",
+        make_data=make_detection,
+        draw=_draw_detections,
+        figures={"coco/bbox_mAP": "box mAP", "coco/segm_mAP": "mask mAP"},
+        real="bash tools/dist_train.sh configs/maskrcnn_srvit_s_coco.py 8",
+    ),
+}
+
+
+def run(task: str = "det", work_dir: str | None = None, options: dict | None = None) -> dict:
+    """Make sample data, fine-tune, evaluate and draw; what is done already is not done again.
+
+    Args:
+        task (str): A key of :data:`JOBS`. Defaults to ``'det'``.
+        work_dir (str, optional): Folder of the results. Defaults to None:
+            ``work_dirs/quickstart_TASK``.
+        options (dict, optional): Config values to override. Defaults to None.
+
+    Returns:
+        dict: The metrics by name.
+
+    Raises:
+        InputError: The sample folder holds something else, or an option is wrong.
+    """
+    job, began = JOBS[task], time.monotonic()
+    config = load_config(job.config, options)
+    config.work_dir = work_dir = work_dir or osp.join("work_dirs", f"quickstart_{task}")
+
+    _say(f"1/4 sample data in {config.data_root}")
+    job.make_data(config.data_root)
+
+    checkpoint = osp.join(work_dir, f"epoch_{config.train_cfg.max_epochs}.pth")
+    if osp.exists(checkpoint):
+        _say(f"2/4 already fine-tuned: {checkpoint}")
+    else:
+        _say(f"2/4 fine-tuning {job.config}: {config.train_cfg.max_epochs} epochs")
+        train(config, work_dir=work_dir, resume="auto")
+
+    _say("3/4 evaluating on the held-out images")
+    metrics = test(config, checkpoint, work_dir=work_dir)
+
+    picture = osp.join(work_dir, "predictions.png")
+    _say(f"4/4 drawing {picture}")
+    job.draw(config, checkpoint, picture)
+
+    figures = ", ".join(f"{title} {metrics[name]:.3f}" for name, title in job.figures.items())
+    _say(f"done in {(time.monotonic() - began) / 60:.1f} minutes: {figures}")
+    print(
+        f"  results: {osp.join(work_dir, 'test_metrics.json')}\n"
+        f"  picture: {picture} (ground truth left, prediction right)\n"
+        f"  weights: {checkpoint}\n"
+        f"  on real data: {job.real}"
+    )
+    return metrics
+
+
+def _say(message: str) -> None:
+    print(f"\n[quickstart] {message}", flush=True)
