@@ -6,6 +6,7 @@ import os
 import os.path as osp
 
 from mmengine.config import Config, ConfigDict
+from mmengine.logging import print_log
 
 from mmsoftmor.engine.config import evaluator_metrics, leaf_datasets
 from mmsoftmor.errors import InputError
@@ -74,3 +75,17 @@ def use_tta(config: Config) -> None:
     config.model = ConfigDict(**config.tta_model, module=config.model)
     for dataset in leaf_datasets(config.test_dataloader):
         dataset["pipeline"] = config.tta_pipeline
+    if config.tta_model.type == "DetTTAModel":
+        _leave_out_masks(config)
+
+
+def _leave_out_masks(config: Config) -> None:
+    """mmdet merges the boxes of augmented images, and refuses masks."""
+    heads = config.model.module.get("roi_head", {})
+    if heads.pop("mask_head", None) is None:
+        return
+    heads.pop("mask_roi_extractor", None)
+    for metric in evaluator_metrics(config.test_evaluator):
+        if "segm" in (metric.get("metric") or ()):
+            metric["metric"] = ["bbox"]
+    print_log("--tta: mmdet merges boxes only, masks are left out", logger="current")

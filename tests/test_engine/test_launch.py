@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 import torch
+from mmdet.registry import MODELS
 from mmengine.config import Config
 
 from mmsoftmor.engine.distributed import plain_batch_norm, read_rank
@@ -85,6 +86,30 @@ def test_identity_augmentation_equals_plain_evaluation(tiny, checkpoints, tmp_pa
     config.tta_pipeline = [*steps, dict(type="TestTimeAug", transforms=[[pack]])]
     plain = scores("plain.pkl", config=tiny())
     torch.testing.assert_close(scores("tta.pkl", config=config, tta=True), plain)
+
+
+def test_detector_with_augmentation_evaluates_boxes_alone(detector, tmp_path):
+    checkpoint = str(tmp_path / "untrained.pth")
+    config = detector()
+    torch.save(MODELS.build(config.model).state_dict(), checkpoint)
+    load, resize, pack = config.test_dataloader.dataset.pipeline
+    pack = dict(pack, meta_keys=(*pack.meta_keys, "flip", "flip_direction"))
+    flips = [dict(type="RandomFlip", prob=1.0), dict(type="RandomFlip", prob=0.0)]
+    config.tta_model = dict(
+        type="DetTTAModel",
+        tta_cfg=dict(nms=dict(type="nms", iou_threshold=0.5), max_per_img=5),
+    )
+    config.tta_pipeline = [
+        load,
+        dict(
+            type="TestTimeAug",
+            transforms=[[resize], flips, [dict(type="LoadAnnotations", with_bbox=True)], [pack]],
+        ),
+    ]
+    plain = evaluate(detector(), checkpoint)
+    assert {name.split("_")[0] for name in plain} == {"coco/bbox", "coco/segm"}
+    augmented = evaluate(config, checkpoint, tta=True)
+    assert {name.split("_")[0] for name in augmented} == {"coco/bbox"}
 
 
 def test_augmentation_that_the_config_lacks_is_refused(tiny, checkpoints):

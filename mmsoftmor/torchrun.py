@@ -1,4 +1,4 @@
-"""``python -m mmsoftmor.engine.torchrun``: torchrun, without its report on a user's mistake.
+"""``python -m mmsoftmor.torchrun``: torchrun, without its report on a user's mistake.
 
 Arguments are those of ``python -m torch.distributed.run``. When a process ends with status 2 it has
 already said in one line what to mend; torchrun's page on failed processes would bury that line.
