@@ -71,7 +71,7 @@ def mend_opencv(job: Job) -> None:
     both = [name for name in ("opencv-python", "opencv-python-headless") if installed(name)]
     versions = {installed(name) for name in both}
     pip = [sys.executable, "-m", "pip"]
-    if "cannot open shared object" in error:
+    if both and "cannot open shared object" in error:
         say(f"  OpenCV needs a graphics library that is not here ({error}):")
         say("  taking opencv-python-headless in its place")
         version = max(versions, key=release)
@@ -157,7 +157,10 @@ def install_mmcv(job: Job) -> None:
     say("  has kept the wheel from an earlier time")
     # Without visible devices mmcv's build script takes the CPU path even if torch sees a GPU.
     devices = {} if cuda else {"CUDA_VISIBLE_DEVICES": ""}
-    build = {"MMCV_WITH_OPS": "1", "FORCE_CUDA": str(int(cuda)), "MAX_JOBS": str(jobs), **devices}
+    # The environment need not be active, and a build without ninja compiles one file after another.
+    path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ.get('PATH', '')}"
+    build = {"MMCV_WITH_OPS": "1", "FORCE_CUDA": str(int(cuda)), "MAX_JOBS": str(jobs)}
+    build |= {"PATH": path, **devices}
     arguments = ("-v", "--no-build-isolation", "--no-deps", "--force-reinstall", pin)
     pip_install(job, "mmcv", *arguments, **build)
     problem = _operators_problem(cuda)

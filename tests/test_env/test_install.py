@@ -1,6 +1,7 @@
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,7 @@ def test_mmcv_without_gpu_is_compiled_for_the_cpu_though_devices_may_appear(job,
     assert environment["MMCV_WITH_OPS"] == "1"
     assert environment["FORCE_CUDA"] == "0"
     assert environment["CUDA_VISIBLE_DEVICES"] == ""
+    assert environment["PATH"].split(":")[0] == sysconfig.get_path("scripts")  # ninja is there
 
 
 def test_mmcv_with_gpu_and_nvcc_is_compiled_for_cuda(job, monkeypatch):
