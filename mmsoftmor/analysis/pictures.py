@@ -1,6 +1,7 @@
 """Results that people would rather look at than read, as pictures."""
 
 import os
+import warnings
 from collections.abc import Sequence
 
 import cv2
@@ -11,7 +12,8 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, VISUALIZERS, init_default_scope
 
-GAP = 8  # pixels of white between pictures
+GAP = 8  # pixels between pictures
+WHITE = (255, 255, 255)
 ROW_HEIGHT = 256
 
 
@@ -44,18 +46,25 @@ def draw_detections(
         with torch.no_grad():
             sample = model.test_step(pseudo_collate([dataset[index]]))[0].cpu()
         image = mmcv.imread(sample.img_path, channel_order="rgb")
-        visualizer.add_datasample(sample.img_path, image, sample, pred_score_thr=score_thr)
+        with warnings.catch_warnings():  # objects at the edge of the image are no mistake
+            warnings.filterwarnings("ignore", message=".*out of bounds")
+            visualizer.add_datasample(sample.img_path, image, sample, pred_score_thr=score_thr)
         pairs.append(visualizer.get_image())
     _write(path, _tiled(pairs, columns))
 
 
 def _tiled(images: list[np.ndarray], columns: int) -> np.ndarray:
     """Lay pictures of one height out in rows, white between and around them."""
-    images = [mmcv.imrescale(image, (10**6, ROW_HEIGHT)) for image in images]
+    images = [_at_row_height(image) for image in images]
     rows = [_joined(images[i : i + columns], axis=1) for i in range(0, len(images), columns)]
     width = max(row.shape[1] for row in rows)
-    rows = [mmcv.impad(row, shape=(row.shape[0], width), pad_val=255) for row in rows]
-    return mmcv.impad(_joined(rows, axis=0), padding=GAP, pad_val=255)
+    rows = [mmcv.impad(row, shape=(row.shape[0], width), pad_val=WHITE) for row in rows]
+    return mmcv.impad(_joined(rows, axis=0), padding=GAP, pad_val=WHITE)
+
+
+def _at_row_height(image: np.ndarray) -> np.ndarray:
+    height, width = image.shape[:2]
+    return mmcv.imresize(image, (round(width * ROW_HEIGHT / height), ROW_HEIGHT))
 
 
 def _joined(images: list[np.ndarray], axis: int) -> np.ndarray:

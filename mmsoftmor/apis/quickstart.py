@@ -33,13 +33,15 @@ class Job:
     real: str
 
 
-def _draw_detections(config: Config, checkpoint: str, path: str) -> None:
+def _draw_detections(
+    config: Config, checkpoint: str, path: str, images: int = PICTURE_IMAGES
+) -> None:
     from mmdet.apis import init_detector
 
     from mmsoftmor.analysis.pictures import draw_detections
 
     model = init_detector(config, checkpoint, palette="none", device=_device())
-    draw_detections(model, config, range(PICTURE_IMAGES), path)
+    draw_detections(model, config, range(images), path)
 
 
 def _device() -> str:

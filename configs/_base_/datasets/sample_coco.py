@@ -2,7 +2,17 @@
 _base_ = "coco.py"
 data_root = "data/sample/det/"
 classes = ("crescent", "cross", "disc", "heart", "ring", "square", "star", "triangle")
-metainfo = dict(classes=classes)
+palette = [
+    (240, 200, 40),
+    (60, 180, 75),
+    (230, 60, 60),
+    (240, 80, 190),
+    (70, 160, 250),
+    (250, 140, 30),
+    (150, 90, 230),
+    (40, 205, 205),
+]
+metainfo = dict(classes=classes, palette=palette)
 image_size = (256, 256)
 train_pipeline = [
     dict(type="LoadCheckedImage"),

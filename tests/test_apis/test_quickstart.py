@@ -1,0 +1,44 @@
+"""The quickstart from sample data to picture, and what a second run leaves alone."""
+
+from dataclasses import replace
+from functools import partial
+
+import cv2
+import pytest
+
+from mmsoftmor.apis import quickstart
+from mmsoftmor.datasets.sample import make_detection
+
+TINY = {
+    "train_cfg.max_epochs": 1,
+    "train_dataloader.batch_size": 2,
+    "model.backbone.init_cfg": None,
+    "model.neck.out_channels": 64,
+}
+
+
+@pytest.fixture
+def tiny_job(monkeypatch):
+    """The detection job on eight images."""
+    job = quickstart.JOBS["det"]
+    make_data = partial(make_detection, num_train=8, num_val=2, progress=False)
+    draw = partial(quickstart._draw_detections, images=2)
+    monkeypatch.setitem(quickstart.JOBS, "det", replace(job, make_data=make_data, draw=draw))
+
+
+def test_quickstart_leaves_metrics_weights_and_picture_and_is_not_done_twice(
+    tiny_job, tmp_path, capsys
+):
+    options = TINY | {"data_root": str(tmp_path / "data")}
+    first = quickstart.run("det", str(tmp_path / "work"), dict(options))
+    assert 0 <= first["coco/bbox_mAP"] <= 1 and 0 <= first["coco/segm_mAP"] <= 1
+    picture = cv2.imread(str(tmp_path / "work" / "predictions.png"))
+    assert picture.shape[0] > 256
+    weights = tmp_path / "work" / "epoch_1.pth"
+    written = weights.stat().st_mtime_ns
+    assert "dist_train.sh configs/maskrcnn_srvit_s_coco.py" in capsys.readouterr().out
+
+    second = quickstart.run("det", str(tmp_path / "work"), dict(options))
+    assert weights.stat().st_mtime_ns == written
+    assert second == first
+    assert "already fine-tuned" in capsys.readouterr().out
