@@ -37,11 +37,11 @@ model = dict(
     ),
     train_cfg=dict(
         rpn_proposal=dict(nms_pre=500, max_per_img=200),
-        rcnn=dict(sampler=dict(num=64)),
+        rcnn=dict(sampler=dict(num=32)),
     ),
     test_cfg=dict(rpn=dict(nms_pre=300, max_per_img=100), rcnn=dict(max_per_img=30)),
 )
-max_epochs = 12
+max_epochs = 8
 optim_wrapper = dict(
     optimizer=dict(lr=1e-3),
     paramwise_cfg=dict(layer_decay_rate=0.8),
