@@ -74,3 +74,48 @@ def make_mask_rcnn(mask_rcnn_cfg):
             return MODELS.build(mask_rcnn_cfg(**backbone))
 
     return build
+
+
+@pytest.fixture
+def upernet_cfg():
+    """Return the model config of the shipped UperNet with everything narrow."""
+
+    def shrink(num_classes=3, **backbone):
+        model = Config.fromfile(shipped_config("_base_/models/upernet_srvit.py")).model
+        model.data_preprocessor.size = (64, 64)
+        model.backbone.update(arch=TINY, img_size=64, **backbone)
+        model.neck.update(in_channels=TINY["embed_dims"], out_channels=16)
+        model.decode_head.update(in_channels=[16] * 4, channels=16, num_classes=num_classes)
+        model.auxiliary_head.update(in_channels=16, channels=16, num_classes=num_classes)
+        return model
+
+    return shrink
+
+
+@pytest.fixture
+def make_upernet(upernet_cfg, randomize):
+    """Return a function that builds the narrow UperNet with random weights."""
+    from mmseg.registry import MODELS
+    from mmseg.utils import register_all_modules
+
+    import mmsoftmor.models.segmentors  # noqa: F401
+
+    def build(test_cfg=None, **options):
+        register_all_modules(init_default_scope=False)
+        model = upernet_cfg(**options)
+        model.test_cfg = test_cfg or model.test_cfg
+        with DefaultScope.overwrite_default_scope("mmseg"):
+            model = randomize(MODELS.build(model), std=0.3).eval()
+        balance(model)
+        return model
+
+    @torch.no_grad()
+    def balance(model):
+        """Let every class win somewhere: equal mean and spread of its scores on noise."""
+        noise = torch.randn(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+        classify, scores = model.decode_head.conv_seg, model(noise)
+        spread = scores.std((0, 2, 3))
+        classify.bias.copy_((classify.bias - scores.mean((0, 2, 3))) / spread)
+        classify.weight.div_(spread.view(-1, 1, 1, 1))
+
+    return build

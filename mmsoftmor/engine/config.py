@@ -18,15 +18,17 @@ from mmsoftmor.apis.configs import SCOPE, register_config_scope, shipped_config
 from mmsoftmor.errors import InputError
 
 SPLITS = ("train", "val", "test")
+LABEL_KEYS = ("reduce_zero_label", "value_map")
 
 
 def load_config(path: str, options: dict | None = None) -> Config:
     """Read a config file or a shipped config and let the shared settings reach every copy.
 
     The shared settings are the top-level ``data_root``, ``classes`` (tuple of names, or None for
-    the dataset's own), ``palette`` and ``recursion_depth``. They reach the datasets' ``data_root``
-    and ``metainfo``, the evaluators' ``ann_file``, the heads' ``num_classes`` (the RPN's stays) and
-    the backbone's ``recursion_depth``. A value that a child or an option wrote there itself wins.
+    the dataset's own), ``palette``, ``reduce_zero_label``, ``value_map`` and ``recursion_depth``.
+    They reach the datasets' ``data_root``, ``metainfo`` and keys of the same name, the evaluators'
+    ``ann_file``, the heads' ``num_classes`` (the RPN's stays) and the backbone's
+    ``recursion_depth``. A value that a child or an option wrote there itself wins.
 
     Args:
         path: A config file, or the name of a shipped config, with or without ``mmsoftmor::``.
@@ -49,6 +51,8 @@ def load_config(path: str, options: dict | None = None) -> Config:
     _follow_depth(config, ancestors)
     _follow_classes(config, ancestors)
     _follow_data_root(config, ancestors)
+    for key in LABEL_KEYS:
+        _follow_label_key(config, key, ancestors)
     return config
 
 
@@ -182,6 +186,16 @@ def _follow_annotations(config: Config, split: str, ancestors: list[Config]) -> 
         ann_file = metric.get("ann_file")
         if ann_file and osp.normpath(ann_file) in agreed and len(expected) == 1:
             metric["ann_file"] = next(iter(expected))
+
+
+def _follow_label_key(config: Config, key: str, ancestors: list[Config]) -> None:
+    """Let a key on label files reach every dataset that declares it."""
+    if key not in config:
+        return
+    earlier = _earlier(key, config[key], ancestors)
+    for dataset in _all_datasets(config):
+        if key in dataset and dataset[key] in earlier:
+            dataset[key] = config[key]
 
 
 def _annotation_files(config: Config, split: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Checks of a config and its data that run before hours are spent on either.
 
 Every check raises :class:`~mmsoftmor.errors.InputError` with the key or file and its mend. They
-read configs and annotation files only: no model is built and no image decoded.
+read configs, annotation files and some label maps: no model is built and no image decoded.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mmsoftmor.engine.config import (
     leaf_datasets,
     model_parts,
 )
+from mmsoftmor.engine.label_check import check_labels
 from mmsoftmor.errors import InputError
 
 _SPLITS = {"train": ("train", "val"), "test": ("test",)}
@@ -69,6 +70,8 @@ def check(config: Config, mode: str = "train") -> None:
             _check_class_counts(config, dataset, name)
             if _is_coco(dataset):
                 check_coco(dataset, name, _classes(config, dataset), _has_masks(config))
+            if _is_ade_layout(dataset):
+                _check_label_maps(config, dataset, name, split)
         _check_evaluator(config, split)
 
 
@@ -173,6 +176,34 @@ def _dataset_type(config: Config, dataset: dict) -> type | None:
 
 def _is_coco(dataset: dict) -> bool:
     return "Coco" in str(dataset["type"]) and str(dataset.get("ann_file")).endswith(".json")
+
+
+def _is_ade_layout(dataset: dict) -> bool:
+    return dataset["type"] == "ADELayoutDataset" and not dataset.get("backend_args")
+
+
+def _check_label_maps(config: Config, dataset: dict, name: str, split: str) -> None:
+    if not (dataset.get("data_prefix") or {}).get("seg_map_path"):
+        _check_compares_nothing(config, name, split)
+        return
+    # Only the dataset itself knows its defaults and how images and labels belong together.
+    built = _dataset_type(config, dataset)(**_without_reading(dataset))
+    check_labels(built.load_data_list(), name, built.coding)
+
+
+def _without_reading(dataset: dict) -> dict:
+    options = {key: value for key, value in dataset.items() if key != "type"}
+    return dict(options, pipeline=[], lazy_init=True)
+
+
+def _check_compares_nothing(config: Config, name: str, split: str) -> None:
+    """Without labels there can be neither training nor figures."""
+    metrics = list(evaluator_metrics(config.get(f"{split}_evaluator")))
+    if split != "test" or not all(metric.get("format_only") for metric in metrics):
+        raise InputError(
+            f"{name}.data_prefix names no seg_map_path, so there is nothing to compare with: add "
+            "it, or set test_evaluator=dict(type='IoUMetric', format_only=True, output_dir=...)"
+        )
 
 
 def _has_masks(config: Config) -> bool:
