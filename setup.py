@@ -20,7 +20,7 @@ EXTRAS = {
     "seg": ["ftfy", "regex"],
 }
 EXTRAS["all"] = [*EXTRAS["det"], *EXTRAS["seg"], "tensorboard"]
-EXTRAS["tests"] = ["pytest", "pytest-xdist", "ruff", "timm", "torchmetrics"]
+EXTRAS["tests"] = ["pytest", "pytest-xdist", "ruff", "timm", "torchmetrics", "transformers"]
 
 
 class BuildWithConfigs(build_py):

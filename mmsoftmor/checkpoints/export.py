@@ -5,8 +5,8 @@ import os
 import torch
 from safetensors.torch import save_file
 
-from mmsoftmor.checkpoints.load import ANCHOR
 from mmsoftmor.checkpoints.reader import read_checkpoint
+from mmsoftmor.checkpoints.schemes import OURS
 from mmsoftmor.errors import InputError
 
 
@@ -28,9 +28,13 @@ def export_backbone(checkpoint: str | os.PathLike, path: str, half: bool = False
     if not path.endswith(".safetensors"):
         raise InputError(f"{path}: end the name with .safetensors")
     file = read_checkpoint(checkpoint)
-    prefix = next((name[: -len(ANCHOR)] for name in file.state if name.endswith(ANCHOR)), None)
+    prefix = next(
+        (name[: -len(OURS.anchor)] for name in file.state if name.endswith(OURS.anchor)), None
+    )
     if prefix is None:
-        raise InputError(f"checkpoint {file.path} has no {ANCHOR}: it holds no vision transformer")
+        raise InputError(
+            f"checkpoint {file.path} has no {OURS.anchor}: it holds no vision transformer"
+        )
     state = {
         name[len(prefix) :]: value.to(torch.float16 if half else value.dtype).contiguous()
         for name, value in file.state.items()

@@ -1,55 +1,27 @@
 """Loading pretrained weights into a backbone, with a report of what matched."""
 
+import logging
 import os
-from dataclasses import dataclass, field
 
+import torch
 from mmengine.logging import print_log
-from torch import nn
+from mmpretrain.models.utils import resize_pos_embed
+from torch import Tensor, nn
 
-from mmsoftmor.checkpoints.reader import HOW_TO_NAME_A_FILE, Checkpoint, read_checkpoint
+from mmsoftmor.checkpoints.depth import choose_layers, fit_routers
+from mmsoftmor.checkpoints.facts import Facts, facts_of_model, facts_of_state
+from mmsoftmor.checkpoints.reader import Checkpoint, read_checkpoint
+from mmsoftmor.checkpoints.report import LoadReport, grouped
+from mmsoftmor.checkpoints.schemes import ALTERING, Trunk, find_trunk
 from mmsoftmor.errors import InputError
 
-# The one tensor that every file of a vision transformer in our naming has.
-ANCHOR = "patch_embed.projection.weight"
-# Tensors that no plain vision transformer has: new by design, never "missing".
-NEW_BY_DESIGN = ("routers.",)
-# The one tensor whose shape may differ: the backbone resizes it to its own grid.
-RESIZED = "pos_embed"
-
-
-@dataclass
-class LoadReport:
-    """What loading a file into a backbone did, by tensor name.
-
-    Attributes:
-        path (str): The file.
-        matched (list[str]): Tensors taken as they are.
-        resized (list[str]): Tensors fitted to the model's grid or tokens.
-        missing (list[str]): Trunk tensors of the model that the file lacks.
-        new (list[str]): Tensors that are new by design (the routers), left at their initialisation.
-        unused (list[str]): Tensors of the file that the model has no place for.
-        trunk_share (float): Share of the trunk's parameters that came from the file, 0 to 1.
-    """
-
-    path: str
-    matched: list[str] = field(default_factory=list)
-    resized: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    new: list[str] = field(default_factory=list)
-    unused: list[str] = field(default_factory=list)
-    trunk_share: float = 0.0
-
-    def __str__(self) -> str:
-        rows = [
-            f"loaded {self.path}: {self.trunk_share:.1%} of the trunk's parameters, "
-            f"{len(self.matched)} tensors matched"
-        ]
-        for title in ("resized", "missing", "new", "unused"):
-            names = getattr(self, title)
-            if names:
-                title = "new by design" if title == "new" else title
-                rows.append(f"  {title} ({len(names)}): {_grouped(names)}")
-        return "\n".join(rows)
+# Tensors that no plain vision transformer has, or that belong to a task: new by design, not
+# missing. ``ln2`` is the norm behind the average that ``out_type='avg_featmap'`` takes.
+NEW_BY_DESIGN = ("routers.", "ln2.")
+# Where a tensor that the model has no place for changes what is computed.
+INSIDE = ("layers.", *ALTERING)
+# Arch facts that must agree, in the order in which a mismatch is told.
+ARCH = ("embed_dims", "num_layers", "num_heads", "feedforward_channels")
 
 
 def load_pretrained(
@@ -57,90 +29,232 @@ def load_pretrained(
     checkpoint: str | os.PathLike,
     prefix: str | None = None,
     allow_partial: bool = False,
+    layers: str | None = None,
 ) -> LoadReport:
-    """Load a checkpoint into a backbone and log a report.
+    """Load any plain vision transformer's or SR-ViT's checkpoint into a backbone; log a report.
 
     Args:
-        model (nn.Module): The backbone; its own state-dict hooks fit the position table.
+        model (nn.Module): The backbone, an :class:`~mmsoftmor.models.SRViT`.
         checkpoint (str | os.PathLike): File or address, see :func:`read_checkpoint`.
         prefix (str, optional): What the backbone's names have before them in the file, such as
             ``'backbone.'``, the last dot optional. Defaults to None: found in the file.
-        allow_partial (bool): Whether a file that lacks trunk tensors may be loaded. Defaults to
-            False.
+        allow_partial (bool): Whether a file that lacks trunk tensors, has tensors that the model
+            has no place for, or recurses over other units may be loaded. Defaults to False.
+        layers (str, optional): How a file with more layers than the model's is cut down:
+            ``'first'``, ``'strided'`` or ``'averaged'``, see
+            :func:`~mmsoftmor.checkpoints.depth.choose_layers`. Defaults to None: it is refused.
 
     Returns:
         LoadReport: What matched and what did not.
 
     Raises:
-        InputError: If the file cannot be read, a tensor's shape differs from the model's, or trunk
-            tensors are missing and ``allow_partial`` is False.
+        InputError: If the file cannot be read or does not fit the model; the model is unchanged.
     """
     file = read_checkpoint(checkpoint)
-    prefix = _find_prefix(file) if prefix is None else prefix
-    if prefix and not prefix.endswith("."):
-        prefix += "."
-    state = _strip(file, prefix)
-    report = _compare(file, state, model)
-    report.unused += [name for name in file.state if not name.startswith(prefix)]
-    if report.missing and not allow_partial:
-        raise InputError(
-            f"checkpoint {file.path} gives {report.trunk_share:.1%} of the trunk's parameters; "
-            f"missing: {_grouped(report.missing)}; give the file that belongs to this backbone, or "
-            "set init_cfg.allow_partial=True"
-        )
+    trunk = find_trunk(file, prefix)
+    state, report = fit_trunk(file, trunk, model, allow_partial, layers)
     try:
         model.load_state_dict(state, strict=False)
     except InputError as error:
         raise InputError(f"checkpoint {file.path}: {error}") from error
-    print_log(str(report), logger="current")
+    log_report(report, report.notes)
     return report
 
 
-def _find_prefix(file: Checkpoint) -> str:
-    return min((name[: -len(ANCHOR)] for name in file.state if name.endswith(ANCHOR)), default="")
+def log_report(report: object, notes: list[str]) -> None:
+    """Log a report, as a warning where the model computes something else than the file's."""
+    print_log(str(report), logger="current", level=logging.WARNING if notes else logging.INFO)
 
 
-def _strip(file: Checkpoint, prefix: str) -> dict:
-    """Return the backbone's tensors under the backbone's own names."""
-    state = {
-        name[len(prefix) :]: value for name, value in file.state.items() if name.startswith(prefix)
-    }
-    if ANCHOR not in state:
+def fit_trunk(
+    file: Checkpoint,
+    trunk: Trunk,
+    model: nn.Module,
+    allow_partial: bool = False,
+    layers: str | None = None,
+) -> tuple[dict[str, Tensor], LoadReport]:
+    """Make a file's trunk fit a backbone, and report how; nothing is loaded.
+
+    Args:
+        file (Checkpoint): The file, for its path and meta.
+        trunk (Trunk): What was found in it.
+        model (nn.Module): The backbone.
+        allow_partial (bool): See :func:`load_pretrained`. Defaults to False.
+        layers (str, optional): See :func:`load_pretrained`. Defaults to None.
+
+    Returns:
+        tuple[dict[str, Tensor], LoadReport]: Tensors under the model's names, which its own
+        state-dict hook fits to its grid and class token, and the report.
+
+    Raises:
+        InputError: If the file does not fit the model.
+    """
+    theirs, ours = facts_of_state(trunk.state, file.meta), facts_of_model(model)
+    report = LoadReport(file.path, trunk.scheme.name, trunk.prefix, converted=trunk.converted)
+    state = trunk.state
+    try:
+        if layers is not None and theirs.num_layers > ours.num_layers:
+            state = _cut_layers(state, theirs, ours, layers, report)
+        _check_arch(_mismatches(theirs, ours, layers, allow_partial))
+        state = _fit_options(state, theirs, ours, report)
+        state = _fit_recursion(state, theirs, ours, allow_partial, report)
+    except InputError as error:
+        raise InputError(f"checkpoint {file.path}: {error}") from error
+    state = _fit_grid(state, theirs, ours)
+    _compare(file, state, trunk.state.get("pos_embed"), model, report)
+    report.unused += [*trunk.head, *trunk.rest]
+    _check_whole(state, model, report, allow_partial)
+    return state, report
+
+
+def _mismatches(theirs: Facts, ours: Facts, layers: str | None, partial: bool) -> list[str]:
+    """Return ``name=theirs in the file, ours in the model`` for each arch fact that differs."""
+    known = {name: (getattr(theirs, name), getattr(ours, name)) for name in ARCH}
+    if layers is not None or (partial and theirs.num_layers < ours.num_layers):
+        known.pop("num_layers")
+    return [
+        f"{name}={a} in the file, {b} in the model"
+        for name, (a, b) in known.items()
+        if a and a != b
+    ]
+
+
+def _check_arch(differing: list[str]) -> None:
+    if not differing:
+        return
+    advice = "build the model with the file's arch"
+    if differing[0].startswith("num_layers"):
+        advice += ", or cut a deeper file down with init_cfg.layers='first', 'strided', 'averaged'"
+    raise InputError(f"arch differs: {'; '.join(differing)}; {advice}")
+
+
+def _cut_layers(state: dict, theirs: Facts, ours: Facts, rule: str, report: LoadReport) -> dict:
+    if theirs.recursion_depth > 1:
         raise InputError(
-            f"checkpoint {file.path} has no {prefix + ANCHOR}: it is no vision transformer in "
-            f"mmpretrain's naming under prefix {prefix!r}; {HOW_TO_NAME_A_FILE}"
+            f"init_cfg.layers={rule!r} cuts plain transformers, the file recurses "
+            f"{theirs.recursion_depth} times: give a file of recursion_depth=1"
+        )
+    unit = ours.recursion_unit
+    state, origin = choose_layers(state, theirs.num_layers, ours.num_layers, unit, rule)
+    report.converted = {**{k: v for k, v in report.converted.items() if k in state}, **origin}
+    report.notes.append(
+        f"num_layers={theirs.num_layers} in the file, {ours.num_layers} in the model: layers taken "
+        f"by the rule {rule!r}"
+    )
+    return state
+
+
+def _fit_options(state: dict, theirs: Facts, ours: Facts, report: LoadReport) -> dict:
+    """Refuse options that differ; a bias that the file does not have is zero in the model.
+
+    Zeros keep the function, whereas a layer scale's starting value would switch branches off.
+    """
+    if theirs.patch_size != ours.patch_size:
+        raise InputError(
+            f"patch_size={theirs.patch_size} in the file, {ours.patch_size} in the model: set "
+            f"patch_size={theirs.patch_size}, or give a file of patch size {ours.patch_size}"
+        )
+    if theirs.layer_scale != ours.layer_scale:
+        value = 1e-5 if theirs.layer_scale else 0
+        raise InputError(
+            f"the file has {'a' if theirs.layer_scale else 'no'} layer scale, the model has "
+            f"{'one' if ours.layer_scale else 'none'}: set layer_scale_init_value={value}"
+        )
+    if theirs.qkv_bias and not ours.qkv_bias:
+        raise InputError("the file has a qkv bias, the model has none: set qkv_bias=True")
+    endings = ("patch_embed.projection.weight", *[".attn.qkv.weight"] * ours.qkv_bias)
+    state = dict(state)
+    for name in [name for name in state if name.endswith(endings)]:
+        bias = name.replace(".weight", ".bias")
+        if bias not in state:
+            state[bias] = torch.zeros(len(state[name]))
+            report.converted[bias] = "no bias in the file, zeros"
+    return state
+
+
+def _fit_recursion(
+    state: dict, theirs: Facts, ours: Facts, partial: bool, report: LoadReport
+) -> dict:
+    """Carry a recursive file over to the model's depth, unit and mixing, or say why not."""
+    if theirs.recursion_depth == 1:
+        return state
+    both = ours.recursion_depth > 1
+    if both and theirs.recursion_unit not in (None, ours.recursion_unit):
+        what = (
+            f"recursion_unit={theirs.recursion_unit} in the file, {ours.recursion_unit} in the "
+            "model"
+        )
+        if not partial:
+            raise InputError(
+                f"{what}: set recursion_unit={theirs.recursion_unit}, or allow_partial=True to "
+                "take the layers without the routers"
+            )
+        report.notes.append(f"{what}: the file's routers are left out")
+        return {name: value for name, value in state.items() if not name.startswith("routers.")}
+    if both and theirs.mixing not in (None, ours.mixing):
+        report.notes.append(
+            f"mixing={theirs.mixing!r} in the file, {ours.mixing!r} in the model: outputs differ"
+        )
+    if both and theirs.mixing == ours.mixing == "soft":
+        state, changed, note = fit_routers(state, ours.recursion_depth)
+        report.converted.update(changed)
+        report.notes += [note] if note else []
+    elif theirs.recursion_depth != ours.recursion_depth:
+        report.notes.append(
+            f"recursion_depth={theirs.recursion_depth} in the file, {ours.recursion_depth} in the "
+            "model: outputs differ from the file's"
         )
     return state
 
 
-def _compare(file: Checkpoint, state: dict, model: nn.Module) -> LoadReport:
-    report = LoadReport(file.path)
+def _fit_grid(state: dict, theirs: Facts, ours: Facts) -> dict:
+    """Resize a table whose grid the meta tells; the model's hook knows square ones alone."""
+    table, grid = state.get("pos_embed"), theirs.grid
+    if table is None or grid in (None, ours.grid):
+        return state
+    extra = table.shape[1] - grid[0] * grid[1]
+    if extra not in (0, 1):
+        return state
+    return {**state, "pos_embed": resize_pos_embed(table, grid, ours.grid, num_extra_tokens=extra)}
+
+
+def _compare(
+    file: Checkpoint, state: dict, table: Tensor | None, model: nn.Module, report: LoadReport
+) -> None:
+    """Sort every tensor of the model and the file; ``table`` is the file's own position table."""
     own = model.state_dict()
     for name, value in own.items():
-        if name.startswith(NEW_BY_DESIGN) and name not in state:
-            report.new.append(name)
-        elif name not in state:
-            report.missing.append(name)
-        elif state[name].shape == value.shape:
-            report.matched.append(name)
-        elif name == RESIZED and state[name].shape[-1] == value.shape[-1]:
-            report.resized.append(name)
-        else:
+        if name not in state:
+            (report.new if name.startswith(NEW_BY_DESIGN) else report.missing).append(name)
+        elif name == "pos_embed" and state[name].shape[-1] == value.shape[-1]:
+            same = state[name] is table and state[name].shape == value.shape
+            (report.matched if same else report.resized).append(name)
+        elif state[name].shape != value.shape:
             raise InputError(
                 f"checkpoint {file.path}: {name} has shape {tuple(state[name].shape)}, the model's "
                 f"is {tuple(value.shape)}; build the model with the file's arch and options"
             )
+        elif name not in report.converted:
+            report.matched.append(name)
     report.unused = [name for name in state if name not in own]
-    loaded = sum(own[name].numel() for name in report.matched + report.resized)
-    trunk = loaded + sum(own[name].numel() for name in report.missing)
-    report.trunk_share = loaded / trunk
-    return report
+    lacking = sum(own[name].numel() for name in report.missing)
+    trunk = sum(v.numel() for name, v in own.items() if not name.startswith(NEW_BY_DESIGN))
+    report.trunk_share = 1 - lacking / trunk
 
 
-def _grouped(names: list[str]) -> str:
-    """Return the names by their first two parts, with counts, on one line."""
-    counts: dict[str, int] = {}
-    for name in names:
-        group = ".".join(name.split(".")[:2])
-        counts[group] = counts.get(group, 0) + 1
-    return ", ".join(group if n == 1 else f"{group}.* ({n})" for group, n in counts.items())
+def _check_whole(state: dict, model: nn.Module, report: LoadReport, partial: bool) -> None:
+    """Refuse a file that leaves a part of the trunk at random, or has parts we do not compute."""
+    if partial:
+        return
+    if report.missing:
+        raise InputError(
+            f"checkpoint {report.path} gives {report.trunk_share:.1%} of the trunk's parameters; "
+            f"missing: {grouped(report.missing)}; give the file that belongs to this backbone, or "
+            "set init_cfg.allow_partial=True"
+        )
+    alien = [name for name in state if name in report.unused and name.startswith(INSIDE)]
+    if alien:
+        raise InputError(
+            f"checkpoint {report.path} has parts that SR-ViT does not compute: {grouped(alien)}; "
+            "give a plain vision transformer's file, or set init_cfg.allow_partial=True"
+        )

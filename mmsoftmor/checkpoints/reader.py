@@ -1,5 +1,6 @@
 """Reading a checkpoint file into plain tensors, without running code that the file may carry."""
 
+import json
 import os
 import pickle
 from collections.abc import Callable, Mapping
@@ -16,6 +17,12 @@ from mmsoftmor.errors import InputError
 
 # Files that come with the package are named SHIPPED + their file name.
 SHIPPED = "mmsoftmor://"
+# Where a file may have its tensors, in the order in which they are looked for: what a training is
+# resumed with, then a teacher before its student, then averages beside which there is nothing else.
+WRAPPERS = (
+    *("state_dict", "model", "model_state", "model_state_dict", "module", "net", "teacher"),
+    *("ema", "model_ema", "state_dict_ema", "ema_state_dict", "student", "backbone"),
+)
 HOW_TO_NAME_A_FILE = (
     "name a local file with --cfg-options model.backbone.init_cfg.checkpoint=FILE, or None to "
     "start from nothing"
@@ -30,18 +37,21 @@ class Checkpoint:
         path (str): Where it was read from.
         state (dict[str, Tensor]): The tensors by name.
         meta (dict): The file's own notes; empty where it has none.
+        key (str): Where in the file the tensors are, such as ``'state_dict'``; empty at its top.
     """
 
     path: str
     state: dict[str, Tensor]
     meta: dict = field(default_factory=dict)
+    key: str = ""
 
 
 def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
     """Read a checkpoint from a local file or an address.
 
-    ``.safetensors`` files and torch files are read; of a torch file only tensors, plain containers
-    and the few mmengine and numpy objects that OpenMMLab training checkpoints carry are allowed.
+    Safetensors and torch files are told apart by content. Of a torch file only tensors, plain
+    containers and the few mmengine and numpy objects that OpenMMLab training checkpoints carry are
+    allowed.
 
     Args:
         checkpoint (str | os.PathLike): Path, an ``http(s)://`` address, which is downloaded once
@@ -58,14 +68,29 @@ def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
     path = _locate(checkpoint)
     if not os.path.isfile(path):
         raise InputError(f"checkpoint {path} does not exist: {HOW_TO_NAME_A_FILE}")
-    if path.endswith(".safetensors"):
+    if _is_safetensors(path):
         return _read_safetensors(path)
-    content = _read_torch(path)
-    meta = content.get("meta") if isinstance(content, Mapping) else None
-    state = _find_state(content)
+    return unwrap(path, read_torch(path))
+
+
+def unwrap(path: str, content: object) -> Checkpoint:
+    """Find the tensors and the meta dict in what a torch file holds.
+
+    Args:
+        path (str): Where it was read from, for messages.
+        content (object): What was read.
+
+    Returns:
+        Checkpoint: The tensors of the first of ``WRAPPERS`` that is there, else the content's own.
+
+    Raises:
+        InputError: If there are none.
+    """
+    state, key = _find_state(content)
     if not state:
         raise InputError(f"checkpoint {path} holds no tensors under any known key")
-    return Checkpoint(path, state, dict(meta) if isinstance(meta, Mapping) else {})
+    meta = content.get("meta")
+    return Checkpoint(path, state, dict(meta) if isinstance(meta, Mapping) else {}, key)
 
 
 def _locate(checkpoint: str) -> str:
@@ -93,15 +118,33 @@ def _download(address: str) -> str:
     return str(path)
 
 
+def _is_safetensors(path: str) -> bool:
+    """Whether a file begins as safetensors do: eight bytes of length, then JSON."""
+    with open(path, "rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
 def _read_safetensors(path: str) -> Checkpoint:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return Checkpoint(path, state, dict(file.metadata() or {}))
+            meta = {key: _parsed(text) for key, text in (file.metadata() or {}).items()}
+            return Checkpoint(path, state, meta)
     except SafetensorError as error:
-        raise InputError(f"checkpoint {path} is no safetensors file: {error}") from error
+        raise InputError(
+            f"checkpoint {path} is truncated or no safetensors file ({error}); download or copy it "
+            "again"
+        ) from error
+
+
+def _parsed(text: str) -> object:
+    """Return a note of ours, written as JSON, as what it was; any other as it stands."""
+    try:
+        return json.loads(text) if text.startswith("{") else text
+    except json.JSONDecodeError:
+        return text
 
 
 def _safe_globals() -> list:
@@ -135,7 +178,8 @@ def _under_name(function: Callable, name: str) -> Callable:
     return call
 
 
-def _read_torch(path: str) -> object:
+def read_torch(path: str) -> object:
+    """Read all that a torch file holds, under the rules of :func:`read_checkpoint`."""
     try:
         with torch.serialization.safe_globals(_safe_globals()):
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -148,16 +192,15 @@ def _read_torch(path: str) -> object:
                 "it once with torch.load(weights_only=False) and save its state dict alone"
             ) from error
         raise InputError(
-            f"checkpoint {path} is truncated or no torch file; download or copy it again"
+            f"checkpoint {path} is truncated or no checkpoint file; download or copy it again"
         ) from error
 
 
-def _find_state(content: object) -> dict[str, Tensor]:
-    """Return the tensors of a state dict that may lie under one of the usual keys."""
+def _find_state(content: object, key: str = "") -> tuple[dict[str, Tensor], str]:
+    """Return a state dict and the keys under which it lies, one wrapper inside another."""
     if not isinstance(content, Mapping):
-        return {}
-    for key in ("state_dict", "model", "model_state"):
-        if isinstance(content.get(key), Mapping):
-            content = content[key]
-            break
-    return {name: value for name, value in content.items() if isinstance(value, Tensor)}
+        return {}, key
+    for wrapper in WRAPPERS:
+        if isinstance(content.get(wrapper), Mapping):
+            return _find_state(content[wrapper], f"{key}.{wrapper}".lstrip("."))
+    return {name: value for name, value in content.items() if isinstance(value, Tensor)}, key

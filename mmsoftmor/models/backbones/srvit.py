@@ -33,10 +33,11 @@ ARCHS = {
     "small": dict(zip(ARCH_KEYS, (384, 12, 6, 1536), strict=True)),
     "base": dict(zip(ARCH_KEYS, (768, 12, 12, 3072), strict=True)),
 }
-INIT_KEYS = ("checkpoint", "prefix", "allow_partial")
+INIT_KEYS = ("checkpoint", "prefix", "allow_partial", "layers")
 ROUTER_KEYS = ("hidden_ratio", "init")
-# What a file may hold before its patches: DeiT's distillation token comes after the class token.
-SPECIAL_TOKENS = ("cls_token", "dist_token")
+# What a file may hold before its patches: DeiT's distillation token or DINOv2's registers come
+# after the class token.
+SPECIAL_TOKENS = ("cls_token", "dist_token", "register_tokens")
 OUT_TYPES = ("cls_token", "raw", "featmap", "avg_featmap")
 
 
@@ -95,7 +96,7 @@ class SRViT(BaseBackbone):
         with_cp (bool): Whether training recomputes each recursion step in the backward pass
             (non-re-entrant activation checkpointing). Defaults to False.
         init_cfg (dict, optional): ``dict(type='Pretrained', checkpoint=..., prefix=...,
-            allow_partial=...)``, see :func:`mmsoftmor.checkpoints.load_pretrained`. A
+            allow_partial=..., layers=...)``, see :func:`mmsoftmor.checkpoints.load_pretrained`. A
             ``checkpoint`` of None starts from nothing. Defaults to None.
 
     Raises:

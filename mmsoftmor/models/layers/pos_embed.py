@@ -15,7 +15,8 @@ def adapt_pos_embed(
     """Fit a stored position table to a model's grid and class token.
 
     The grid part is resized bicubically in fp32 without antialias. The entries of special tokens
-    are never resized: the class token's is kept or dropped, the others' are dropped.
+    are never resized: the class token's is kept or dropped, the others' are dropped. A class token
+    that the file has without an entry gets one of zeros, which adds nothing to it.
 
     Args:
         table (Tensor): Stored table, shape (1, T + N, C), the T special tokens first.
@@ -28,18 +29,21 @@ def adapt_pos_embed(
         Tensor: Table of shape (1, rows * cols (+ 1 with a class token), C).
 
     Raises:
-        InputError: If no grid fits the number of entries, or the class token's entry is absent from
-            the file but the model has one.
+        InputError: If no grid fits the number of entries, or the model has a class token and the
+            file neither the token nor an entry for it.
     """
     source_grid, stored = _source_grid(table.shape[1], special_tokens, grid)
-    if with_cls_token and not stored:
+    if with_cls_token and not stored and not special_tokens:
         raise InputError(
             f"the file's position table has {table.shape[1]} entries, a "
             f"{source_grid[0]}x{source_grid[1]} grid without a class token's entry, but the model "
             "has a class token: build it with with_cls_token=False"
         )
     patches = resize_pos_embed(table[:, stored:], source_grid, grid, num_extra_tokens=0)
-    return torch.cat([table[:, :1], patches], dim=1) if with_cls_token else patches
+    if not with_cls_token:
+        return patches
+    entry = table[:, :1] if stored else torch.zeros_like(patches[:, :1])
+    return torch.cat([entry, patches], dim=1)
 
 
 def _source_grid(
