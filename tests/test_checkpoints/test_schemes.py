@@ -189,6 +189,7 @@ def test_torchs_fused_attention_of_mmsegmentation(randomize, tmp_path):
         final_norm=True,
         norm_cfg=dict(type="LN", eps=1e-6),
         out_indices=-1,
+        with_cls_token=False,
     )
     randomize(source).eval()
     torch.save({"state_dict": source.state_dict()}, tmp_path / "vit.pth")
