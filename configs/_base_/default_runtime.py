@@ -10,7 +10,11 @@ default_hooks = dict(
     checkpoint=dict(type="AtomicCheckpointHook", interval=1, max_keep_ckpts=3),
     sampler_seed=dict(type="DistSamplerSeedHook"),
 )
-custom_hooks = [dict(type="ReproducibleRNGHook"), dict(type="FiniteLossHook")]
+custom_hooks = [
+    dict(type="ReproducibleRNGHook"),
+    dict(type="FiniteLossHook"),
+    dict(type="BackboneCheckpointHook"),  # fits and reports what load_from loads
+]
 env_cfg = dict(
     cudnn_benchmark=False,
     mp_cfg=dict(mp_start_method="fork", opencv_num_threads=0),

@@ -53,6 +53,7 @@ def load_pretrained(
     file = read_checkpoint(checkpoint)
     trunk = find_trunk(file, prefix)
     state, report = fit_trunk(file, trunk, model, allow_partial, layers)
+    report.unused += [*trunk.head, *trunk.rest]
     try:
         model.load_state_dict(state, strict=False)
     except InputError as error:
@@ -102,7 +103,6 @@ def fit_trunk(
         raise InputError(f"checkpoint {file.path}: {error}") from error
     state = _fit_grid(state, theirs, ours)
     _compare(file, state, trunk.state.get("pos_embed"), model, report)
-    report.unused += [*trunk.head, *trunk.rest]
     _check_whole(state, model, report, allow_partial)
     return state, report
 

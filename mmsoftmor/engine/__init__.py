@@ -1,6 +1,7 @@
 """Training and testing around MMEngine's runner. Importing this registers hooks and wrappers."""
 
 from mmsoftmor.engine.atomic import AtomicLocalBackend
+from mmsoftmor.engine.checkpoints import BackboneCheckpointHook
 from mmsoftmor.engine.hooks import (
     AtomicCheckpointHook,
     FiniteLossHook,
@@ -13,6 +14,7 @@ from mmsoftmor.engine.precision import CPUAmpOptimWrapper, Float32BoxHook
 __all__ = [
     "AtomicCheckpointHook",
     "AtomicLocalBackend",
+    "BackboneCheckpointHook",
     "CPUAmpOptimWrapper",
     "FiniteLossHook",
     "Float32BoxHook",

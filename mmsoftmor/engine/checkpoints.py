@@ -1,0 +1,89 @@
+"""Checkpoints in and out of a run: what is loaded is fitted and reported, what is saved labelled.
+
+Importing this also teaches MMEngine's loader to read ``.safetensors`` files and ``mmsoftmor://``.
+"""
+
+from __future__ import annotations
+
+from mmengine.hooks import Hook
+from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.registry import HOOKS
+from mmengine.runner import CheckpointLoader
+from torch import nn
+
+from mmsoftmor.checkpoints.facts import META_KEY, facts_of_model
+from mmsoftmor.checkpoints.load import log_report
+from mmsoftmor.checkpoints.reader import SHIPPED, read_checkpoint, unwrap
+from mmsoftmor.checkpoints.whole import find_backbone, fit_model, require_complete
+from mmsoftmor.errors import InputError
+
+
+@HOOKS.register_module()
+class BackboneCheckpointHook(Hook):
+    """Fit and report what ``load_from`` loads; write SR-ViT's facts into what is saved.
+
+    ``load_from`` then takes every file that ``init_cfg`` takes: a plain ViT's of any naming scheme,
+    or our own of another task or recursion depth. Saved checkpoints carry architecture, recursion
+    depth and unit, and mixing in ``meta['srvit']``. Models without an SR-ViT are left alone.
+
+    Args:
+        allow_partial: Whether a file that lacks a part of the backbone may be loaded.
+
+    Raises:
+        InputError: In loading, if the file does not fit the backbone; in resuming, if it is of
+            another model; in testing, if it does not give every tensor of the model.
+    """
+
+    priority = "VERY_HIGH"  # before hooks that copy what is loaded, as the average of weights
+
+    def __init__(self, allow_partial: bool = False) -> None:
+        self.allow_partial = allow_partial
+        self.report = None
+
+    def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
+        model = _unwrapped(runner.model)
+        if find_backbone(model) is None:
+            return
+        file = unwrap(runner._load_from or "given", checkpoint)
+        if runner._resume:
+            _check_same(file.path, file.state, model)
+            return
+        state, self.report = fit_model(file, model, self.allow_partial)
+        checkpoint["state_dict"] = state
+        log_report(self.report, self.report.backbone.notes)
+
+    def before_test(self, runner) -> None:
+        if self.report is not None:
+            require_complete(self.report)
+
+    def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        found = find_backbone(_unwrapped(runner.model))
+        if found:
+            checkpoint["meta"][META_KEY] = facts_of_model(found[1]).to_meta()
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
+        model = model.module
+    return model
+
+
+def _check_same(path: str, state: dict, model: nn.Module) -> None:
+    """A run goes on with the very model that it began with."""
+    own = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    theirs = {name: tuple(value.shape) for name, value in state.items()}
+    differing = [name for name in {**own, **theirs} if own.get(name) != theirs.get(name)]
+    if differing:
+        name = differing[0]
+        raise InputError(
+            f"--resume: checkpoint {path} is of another model ({name}: {theirs.get(name, 'absent')}"
+            f" in the file, {own.get(name, 'absent')} in the model): resume with the config that "
+            "began the run, or start a new one with load_from"
+        )
+
+
+@CheckpointLoader.register_scheme((SHIPPED, r".*\.safetensors$"), force=True)
+def load_from_safetensors(filename: str, map_location=None) -> dict:
+    """Read a file as :func:`~mmsoftmor.checkpoints.read_checkpoint` does, for MMEngine's loader."""
+    file = read_checkpoint(filename)
+    return {"state_dict": file.state, "meta": file.meta}

@@ -1,0 +1,123 @@
+"""Checkpoints in a run: fitted and reported on the way in, labelled on the way out."""
+
+import pytest
+import torch
+from mmengine.runner import CheckpointLoader, Runner
+from safetensors.torch import save_file
+from torch.utils.data import DataLoader
+
+import mmsoftmor.engine  # noqa: F401  (registers the hook)
+from mmsoftmor.checkpoints import read_checkpoint
+from mmsoftmor.checkpoints.facts import META_KEY
+from mmsoftmor.errors import InputError
+from mmsoftmor.models import SRViT
+
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
+
+
+def model_cfg(classes=5, **backbone):
+    return dict(
+        type="mmpretrain.ImageClassifier",
+        backbone=dict(type="mmpretrain.SRViT", arch=ARCH, img_size=32, **backbone),
+        head=dict(type="mmpretrain.VisionTransformerClsHead", num_classes=classes, in_channels=32),
+    )
+
+
+def batches():
+    from mmpretrain.structures import DataSample
+
+    samples = [DataSample().set_gt_label(i) for i in range(2)]
+    data = [dict(inputs=torch.rand(3, 32, 32), data_samples=sample) for sample in samples]
+    return DataLoader(
+        data,
+        batch_size=2,
+        collate_fn=lambda items: {
+            "inputs": torch.stack([item["inputs"] for item in items]),
+            "data_samples": [item["data_samples"] for item in items],
+        },
+    )
+
+
+@pytest.fixture
+def make_runner(tmp_path):
+    count = iter(range(100))
+
+    def build(load_from=None, resume=False, hook=None, ema=False, **model):
+        hooks = [dict(type="BackboneCheckpointHook", **(hook or {}))]
+        hooks += [dict(type="EMAHook")] if ema else []
+        return Runner(
+            model=model_cfg(**model),
+            work_dir=str(tmp_path / "run"),
+            train_dataloader=batches(),
+            train_cfg=dict(by_epoch=True, max_epochs=2 if resume else 1),
+            optim_wrapper=dict(optimizer=dict(type="SGD", lr=0.0)),
+            test_dataloader=batches(),
+            test_cfg=dict(),
+            test_evaluator=dict(type="mmpretrain.Accuracy"),
+            custom_hooks=hooks,
+            load_from=load_from and str(load_from),
+            resume=resume,
+            default_scope="mmpretrain",
+            experiment_name=f"{tmp_path.name}-{next(count)}",
+        )
+
+    return build
+
+
+@pytest.fixture
+def plain(randomize, tmp_path):
+    """A plain backbone's file in safetensors, which MMEngine alone cannot read."""
+    model = randomize(SRViT(ARCH, img_size=32, recursion_depth=1))
+    save_file(model.state_dict(), tmp_path / "plain.safetensors")
+    return model, tmp_path / "plain.safetensors"
+
+
+def same_layers(model, source):
+    theirs = source.layers.state_dict()
+    return all(torch.equal(v, theirs[n]) for n, v in model.layers.state_dict().items())
+
+
+@pytest.mark.parametrize("ema", [False, True])
+def test_plain_file_as_load_from_reaches_model_average_and_checkpoint(make_runner, plain, ema):
+    source, path = plain
+    runner = make_runner(path, recursion_depth=3, ema=ema)
+    runner.train()
+    assert same_layers(runner.model.backbone, source)
+    saved = read_checkpoint(runner.work_dir + "/epoch_1.pth")
+    assert saved.meta[META_KEY]["recursion_depth"] == 3
+    assert saved.meta[META_KEY]["recursion_unit"] == 1
+    assert saved.meta[META_KEY]["mixing"] == "soft"
+    assert {k: saved.meta[META_KEY][k] for k in ARCH} == ARCH
+    for name, value in source.layers.state_dict().items():
+        torch.testing.assert_close(saved.state[f"backbone.layers.{name}"], value)
+
+
+def test_file_of_another_architecture_stops_the_run(make_runner, tmp_path):
+    other = SRViT({**ARCH, "feedforward_channels": 32}, img_size=32, recursion_depth=1)
+    torch.save(other.state_dict(), tmp_path / "other.pth")
+    with pytest.raises(InputError, match=r"other\.pth.*feedforward_channels=32 in the file, 64"):
+        make_runner(tmp_path / "other.pth", recursion_depth=1).train()
+
+
+def test_testing_refuses_a_file_without_the_head(make_runner, plain):
+    with pytest.raises(InputError, match=r"plain\.safetensors lacks 2 tensors.*head"):
+        make_runner(plain[1], recursion_depth=1).test()
+
+
+def test_testing_takes_what_training_saved(make_runner, plain):
+    make_runner(plain[1], recursion_depth=2).train()
+    runner = make_runner(plain[1].parent / "run" / "epoch_1.pth", recursion_depth=2)
+    assert "accuracy/top1" in runner.test()
+
+
+def test_resuming_with_another_model_is_refused_naming_both_shapes(make_runner, plain):
+    make_runner(plain[1], recursion_depth=2).train()
+    path = plain[1].parent / "run" / "epoch_1.pth"
+    make_runner(path, resume=True, recursion_depth=2).train()
+    with pytest.raises(InputError, match=r"epoch_1\.pth.*\(2, 32\) in the file, \(3, 32\) in the"):
+        make_runner(path, resume=True, recursion_depth=3).train()
+
+
+def test_mmengines_loader_reads_safetensors(plain):
+    content = CheckpointLoader.load_checkpoint(str(plain[1]))
+    assert torch.equal(content["state_dict"]["pos_embed"], plain[0].pos_embed)
