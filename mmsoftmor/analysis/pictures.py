@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import cv2
 import mmcv
@@ -17,40 +17,75 @@ WHITE = (255, 255, 255)
 ROW_HEIGHT = 256
 
 
-def draw_detections(
+def draw_predictions(
     model: torch.nn.Module,
     config: Config,
     indices: Sequence[int],
     path: str,
     columns: int = 2,
-    score_thr: float = 0.5,
+    **options,
 ) -> None:
     """Draw ground truth and predictions of test images side by side into one picture.
 
     Args:
-        model (torch.nn.Module): A detector in evaluation mode.
+        model (torch.nn.Module): A detector or segmentor in evaluation mode.
         config (Config): Its config; the test dataset and the visualizer are read.
         indices (Sequence[int]): Which images of the test dataset, in this order.
         path (str): The picture, written atomically; its extension is the format.
         columns (int): Pairs in a row. Defaults to 2.
-        score_thr (float): Lowest score of a prediction that is drawn. Defaults to 0.5.
+        **options: Of the visualizer's ``add_datasample``, such as ``pred_score_thr=0.5``, the
+            lowest score of an object that is drawn.
     """
+
+    def draw(visualizer, image: np.ndarray, sample) -> None:
+        visualizer.add_datasample(sample.img_path, image, sample, **options)
+
+    _draw(model, config, indices, path, columns, draw)
+
+
+def draw_classes(
+    model: torch.nn.Module,
+    config: Config,
+    indices: Sequence[int],
+    path: str,
+    columns: int = 4,
+) -> None:
+    """Write the true and the predicted class of test images on them, as one picture.
+
+    Args are those of :func:`draw_predictions`, for a classifier.
+    """
+
+    def draw(visualizer, image: np.ndarray, sample) -> None:
+        classes = visualizer.dataset_meta["classes"]
+        visualizer.visualize_cls(image, sample, classes=classes, resize=ROW_HEIGHT)
+
+    _draw(model, config, indices, path, columns, draw)
+
+
+def _draw(
+    model: torch.nn.Module,
+    config: Config,
+    indices: Sequence[int],
+    path: str,
+    columns: int,
+    draw: Callable,
+) -> None:
     init_default_scope(config.default_scope)
     dataset = DATASETS.build(config.test_dataloader.dataset)
     visualizer = VISUALIZERS.build(
         dict(config.visualizer, name=f"pictures of {path}", vis_backends=None)
     )
     visualizer.dataset_meta = dataset.metainfo
-    pairs = []
+    drawn = []
     for index in indices:
         with torch.no_grad():
             sample = model.test_step(pseudo_collate([dataset[index]]))[0].cpu()
         image = mmcv.imread(sample.img_path, channel_order="rgb")
         with warnings.catch_warnings():  # objects at the edge of the image are no mistake
             warnings.filterwarnings("ignore", message=".*out of bounds")
-            visualizer.add_datasample(sample.img_path, image, sample, pred_score_thr=score_thr)
-        pairs.append(visualizer.get_image())
-    _write(path, _tiled(pairs, columns))
+            draw(visualizer, image, sample)
+        drawn.append(visualizer.get_image())
+    _write(path, _tiled(drawn, columns))
 
 
 def _tiled(images: list[np.ndarray], columns: int) -> np.ndarray:

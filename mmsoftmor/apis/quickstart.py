@@ -1,17 +1,18 @@
-"""The main job on the sample dataset, from nothing to a table and a picture."""
+"""Each task's job on the sample dataset, from nothing to a table and a picture."""
 
 import os.path as osp
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mmengine.config import Config
 
-from mmsoftmor.datasets.sample import make_detection
+from mmsoftmor.datasets.sample import make_classification, make_detection, make_segmentation
 from mmsoftmor.engine.config import load_config
 from mmsoftmor.engine.launch import test, train
 
 PICTURE_IMAGES = 6
+CLASSIFIED_IMAGES = range(0, 960, 60)  # the test images are sorted by class
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Job:
         draw (Callable): Draws predictions beside ground truth: (config, checkpoint, path).
         figures (dict[str, str]): Title of each metric that is printed at the end.
         real (str): The command for the real dataset.
+        caption (str): What the picture shows.
     """
 
     config: str
@@ -31,6 +33,7 @@ class Job:
     draw: Callable
     figures: dict[str, str]
     real: str
+    caption: str = "ground truth left, prediction right"
 
 
 def _draw_detections(
@@ -38,10 +41,32 @@ def _draw_detections(
 ) -> None:
     from mmdet.apis import init_detector
 
-    from mmsoftmor.analysis.pictures import draw_detections
+    from mmsoftmor.analysis.pictures import draw_predictions
 
     model = init_detector(config, checkpoint, palette="none", device=_device())
-    draw_detections(model, config, range(images), path)
+    draw_predictions(model, config, range(images), path, pred_score_thr=0.5)
+
+
+def _draw_segmentations(
+    config: Config, checkpoint: str, path: str, images: int = PICTURE_IMAGES
+) -> None:
+    from mmseg.apis import init_model
+
+    from mmsoftmor.analysis.pictures import draw_predictions
+
+    model = init_model(config, checkpoint, device=_device())
+    draw_predictions(model, config, range(images), path)
+
+
+def _draw_classes(
+    config: Config, checkpoint: str, path: str, images: Sequence[int] = CLASSIFIED_IMAGES
+) -> None:
+    from mmpretrain.apis import get_model
+
+    from mmsoftmor.analysis.pictures import draw_classes
+
+    model = get_model(config, pretrained=checkpoint, device=_device())
+    draw_classes(model, config, images, path)
 
 
 def _device() -> str:
@@ -57,6 +82,21 @@ JOBS = {
         draw=_draw_detections,
         figures={"coco/bbox_mAP": "box mAP", "coco/segm_mAP": "mask mAP"},
         real="bash tools/dist_train.sh configs/maskrcnn_srvit_s_coco.py 8",
+    ),
+    "seg": Job(
+        config="upernet_srvit_nano_sample",
+        make_data=make_segmentation,
+        draw=_draw_segmentations,
+        figures={"mIoU": "mIoU %", "mAcc": "mAcc %", "aAcc": "aAcc %"},
+        real="bash tools/dist_train.sh configs/upernet_srvit_s_ade20k.py 8",
+    ),
+    "cls": Job(
+        config="srvit_nano_sample",
+        make_data=make_classification,
+        draw=_draw_classes,
+        figures={"accuracy/top1": "top-1 %"},
+        real="the configs of the other tasks start from ImageNet checkpoints, see README.md",
+        caption="true and predicted class",
     ),
 }
 
@@ -83,11 +123,12 @@ def run(task: str = "det", work_dir: str | None = None, options: dict | None = N
     _say(f"1/4 sample data in {config.data_root}")
     job.make_data(config.data_root)
 
-    checkpoint = osp.join(work_dir, f"epoch_{config.train_cfg.max_epochs}.pth")
+    unit, length = _length(config)
+    checkpoint = osp.join(work_dir, f"{unit}_{length}.pth")
     if osp.exists(checkpoint):
         _say(f"2/4 already fine-tuned: {checkpoint}")
     else:
-        _say(f"2/4 fine-tuning {job.config}: {config.train_cfg.max_epochs} epochs")
+        _say(f"2/4 fine-tuning {job.config}: {length} {unit}s")
         train(config, work_dir=work_dir, resume="auto")
 
     _say("3/4 evaluating on the held-out images")
@@ -101,11 +142,17 @@ def run(task: str = "det", work_dir: str | None = None, options: dict | None = N
     _say(f"done in {(time.monotonic() - began) / 60:.1f} minutes: {figures}")
     print(
         f"  results: {osp.join(work_dir, 'test_metrics.json')}\n"
-        f"  picture: {picture} (ground truth left, prediction right)\n"
+        f"  picture: {picture} ({job.caption})\n"
         f"  weights: {checkpoint}\n"
         f"  on real data: {job.real}"
     )
     return metrics
+
+
+def _length(config: Config) -> tuple[str, int]:
+    """What the training counts, as in the names of its checkpoints, and up to where."""
+    epochs = config.train_cfg.get("max_epochs")
+    return ("epoch", epochs) if epochs else ("iter", config.train_cfg.max_iters)
 
 
 def _say(message: str) -> None:

@@ -15,16 +15,27 @@ VARIABLE = "MMSOFTMOR_SAMPLE_DATA"
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
-@pytest.fixture(scope="session")
-def coco_root():
-    """Folder of a small part of COCO 2017 in COCO's own layout."""
+def sample_folder(name):
+    """A folder of the real sample data; skips the test where the data is absent."""
     named = os.environ.get(VARIABLE)
-    folder = Path(named or DEFAULT) / "coco"
+    folder = Path(named or DEFAULT) / name
     if folder.is_dir():
         return folder
     if named:
-        pytest.fail(f"{VARIABLE}={named}: has no folder coco")
-    pytest.skip(f"no real sample data in {folder}: set {VARIABLE} to the folder that holds coco/")
+        pytest.fail(f"{VARIABLE}={named}: has no folder {name}")
+    pytest.skip(f"no real sample data in {folder}: set {VARIABLE} to the folder of {name}/")
+
+
+@pytest.fixture(scope="session")
+def coco_root():
+    """Folder of a small part of COCO 2017 in COCO's own layout."""
+    return sample_folder("coco")
+
+
+@pytest.fixture(scope="session")
+def ade_root():
+    """Folder of two validation images of ADE20K in ADEChallengeData2016's layout."""
+    return sample_folder("ade")
 
 
 @pytest.fixture(scope="session")

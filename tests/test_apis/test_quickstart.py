@@ -7,7 +7,7 @@ import cv2
 import pytest
 
 from mmsoftmor.apis import quickstart
-from mmsoftmor.datasets.sample import make_detection
+from mmsoftmor.datasets.sample import make_classification, make_detection, make_segmentation
 
 TINY = {
     "train_cfg.max_epochs": 1,
@@ -42,3 +42,40 @@ def test_quickstart_leaves_metrics_weights_and_picture_and_is_not_done_twice(
     assert weights.stat().st_mtime_ns == written
     assert second == first
     assert "already fine-tuned" in capsys.readouterr().out
+
+
+def test_segmentation_job_leaves_figures_weights_and_picture(monkeypatch, tmp_path, capsys):
+    """The config's SyncBN trains here, on one process, without being told."""
+    job = quickstart.JOBS["seg"]
+    make_data = partial(make_segmentation, num_train=8, num_val=2, progress=False)
+    draw = partial(quickstart._draw_segmentations, images=2)
+    monkeypatch.setitem(quickstart.JOBS, "seg", replace(job, make_data=make_data, draw=draw))
+    options = {
+        "data_root": str(tmp_path / "data"),
+        "train_cfg.max_iters": 2,
+        "train_dataloader.batch_size": 2,
+        "model.backbone.init_cfg": None,
+    }
+    figures = quickstart.run("seg", str(tmp_path / "work"), options)
+    assert set(figures) == {"mIoU", "mAcc", "aAcc"}
+    assert all(0 <= value <= 100 for value in figures.values())
+    assert (tmp_path / "work" / "iter_2.pth").is_file()
+    assert cv2.imread(str(tmp_path / "work" / "predictions.png")).shape[0] > 256
+    assert "dist_train.sh configs/upernet_srvit_s_ade20k.py" in capsys.readouterr().out
+
+
+def test_classification_job_leaves_figures_weights_and_picture(monkeypatch, tmp_path):
+    job = quickstart.JOBS["cls"]
+    make_data = partial(make_classification, num_train=48, num_val=48, progress=False)
+    draw = partial(quickstart._draw_classes, images=range(2))
+    monkeypatch.setitem(quickstart.JOBS, "cls", replace(job, make_data=make_data, draw=draw))
+    options = {
+        "data_root": str(tmp_path / "data"),
+        "train_cfg.max_epochs": 1,
+        "train_dataloader.batch_size": 16,
+        "model.backbone.init_cfg": None,
+    }
+    figures = quickstart.run("cls", str(tmp_path / "work"), options)
+    assert 0 <= figures["accuracy/top1"] <= 100
+    assert (tmp_path / "work" / "epoch_1.pth").is_file()
+    assert cv2.imread(str(tmp_path / "work" / "predictions.png")).shape[0] > 256

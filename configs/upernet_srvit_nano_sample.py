@@ -1,0 +1,36 @@
+# UperNet, SR-ViT-nano R=4, on the sample dataset: the quickstart's segmentation job, made for two
+# CPU cores. It fine-tunes from the plain ViT that srvit_nano_r1_sample.py trains.
+_base_ = [
+    "_base_/models/upernet_srvit.py",
+    "_base_/datasets/sample_ade.py",
+    "_base_/schedules/seg_160k.py",
+    "_base_/seg_runtime.py",
+]
+channels = 64
+num_classes = 12
+model = dict(
+    data_preprocessor=dict(size=(192, 192)),
+    backbone=dict(
+        arch=dict(
+            _delete_=True, embed_dims=128, num_layers=4, num_heads=4, feedforward_channels=512
+        ),
+        img_size=96,
+        drop_path_rate=0.0,
+        init_cfg=dict(type="Pretrained", checkpoint="mmsoftmor://srvit_nano_r1_sample.safetensors"),
+    ),
+    neck=dict(in_channels=128, out_channels=channels),
+    decode_head=dict(in_channels=[channels] * 4, channels=channels, num_classes=num_classes),
+    auxiliary_head=dict(in_channels=channels, channels=channels, num_classes=num_classes),
+)
+max_iters = 1200
+optim_wrapper = dict(
+    optimizer=dict(lr=1e-3),
+    paramwise_cfg=dict(layer_decay_rate=0.8),
+)
+param_scheduler = [
+    dict(type="LinearLR", start_factor=1e-2, by_epoch=False, begin=0, end=50),
+    dict(type="PolyLR", power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=max_iters),
+]
+train_cfg = dict(max_iters=max_iters, val_interval=400)
+default_hooks = dict(logger=dict(interval=25), checkpoint=dict(interval=400))
+auto_scale_lr = dict(base_batch_size=8)
