@@ -12,7 +12,7 @@ from mmsoftmor.engine.config import load_config
 from mmsoftmor.engine.launch import test, train
 
 PICTURE_IMAGES = 6
-CLASSIFIED_IMAGES = range(0, 960, 60)  # the test images are sorted by class
+CLASSIFIED_IMAGES = range(0, 1920, 120)  # the test images are sorted by class
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def _draw_detections(
     from mmsoftmor.analysis.pictures import draw_predictions
 
     model = init_detector(config, checkpoint, palette="none", device=_device())
-    draw_predictions(model, config, range(images), path, pred_score_thr=0.5)
+    draw_predictions(model, config, range(images), path, pred_score_thr=0.4)
 
 
 def _draw_segmentations(

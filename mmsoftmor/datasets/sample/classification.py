@@ -9,7 +9,7 @@ _SIDE = 128
 _SIZES = (35, 120)
 
 
-def make_classification(root, num_train=20000, num_val=1000, seed=0, progress=True):
+def make_classification(root, num_train=24000, num_val=2000, seed=0, progress=True):
     """Write the classification form: ``{train,val}/<class>/*.jpg``, 128 pixels a side.
 
     One object per image, 35-120 pixels across. The classes are :data:`CLS_CLASSES`, a colour and a
@@ -17,8 +17,8 @@ def make_classification(root, num_train=20000, num_val=1000, seed=0, progress=Tr
 
     Args:
         root (str | Path): A folder of its own; finished work is kept, unfinished completed.
-        num_train (int): Training images. Default 20000.
-        num_val (int): Validation images. Default 1000.
+        num_train (int): Training images. Default 24000.
+        num_val (int): Validation images. Default 2000.
         seed (int): An image depends on this and its index alone. Default 0.
         progress (bool): Show a progress bar. Default True.
 
