@@ -1,7 +1,7 @@
 """The shipped S config loads, trains on and evaluates real ADE20K images.
 
 Changed through options are only the data root and folder, the size of the crop, the starting
-weights, and what a CPU asks for.
+weights, the learning rate of the few steps, and what a CPU asks for.
 """
 
 import json
@@ -108,7 +108,8 @@ def test_training_lowers_the_loss_and_its_weights_are_evaluated(ade_config, tmp_
         "val_evaluator": None,
         "val_cfg": None,
         "param_scheduler": [],
-        "train_cfg.max_iters": 6,
+        "optim_wrapper.optimizer.lr": 5e-4,  # the recipe's is for 160k steps from DeiT
+        "train_cfg.max_iters": 10,
         "default_hooks.logger.interval": 1,
         "default_hooks.checkpoint.save_best": None,
         "log_processor.window_size": 1,
@@ -118,12 +119,12 @@ def test_training_lowers_the_loss_and_its_weights_are_evaluated(ade_config, tmp_
     (log,) = tmp_path.rglob("scalars.json")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     losses = [line["loss"] for line in lines if "loss" in line]
-    assert len(losses) == 6 and all(map(math.isfinite, losses))
-    assert sum(losses[3:]) < sum(losses[:3])
+    assert len(losses) == 10 and all(map(math.isfinite, losses))
+    assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
     assert all(math.isfinite(line["grad_norm"]) for line in lines if "grad_norm" in line)
 
-    figures = evaluate(config, str(tmp_path / "iter_6.pth"))
+    figures = evaluate(config, str(tmp_path / "iter_10.pth"))
     assert set(figures) == {"aAcc", "mIoU", "mAcc"}
     assert all(0 <= value <= 100 for value in figures.values())
-    state = torch.load(tmp_path / "iter_6.pth", weights_only=False)["state_dict"]
+    state = torch.load(tmp_path / "iter_10.pth", weights_only=False)["state_dict"]
     assert all(value.isfinite().all() for value in state.values())
