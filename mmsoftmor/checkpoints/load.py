@@ -64,7 +64,8 @@ def load_pretrained(
 
 def log_report(report: object, notes: list[str]) -> None:
     """Log a report, as a warning where the model computes something else than the file's."""
-    print_log(str(report), logger="current", level=logging.WARNING if notes else logging.INFO)
+    level = logging.WARNING if notes else logging.INFO
+    print_log(f"loaded {report}", logger="current", level=level)
 
 
 def fit_trunk(

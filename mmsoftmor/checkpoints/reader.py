@@ -66,11 +66,16 @@ def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
     """
     checkpoint = os.fspath(checkpoint)
     path = _locate(checkpoint)
-    if not os.path.isfile(path):
-        raise InputError(f"checkpoint {path} does not exist: {HOW_TO_NAME_A_FILE}")
+    require_local(path)
     if _is_safetensors(path):
         return _read_safetensors(path)
     return unwrap(path, read_torch(path))
+
+
+def require_local(path: str) -> None:
+    """Raise InputError unless the path is a file."""
+    if not os.path.isfile(path):
+        raise InputError(f"checkpoint {path} does not exist: {HOW_TO_NAME_A_FILE}")
 
 
 def unwrap(path: str, content: object) -> Checkpoint:

@@ -39,7 +39,7 @@ class LoadReport:
 
     def __str__(self) -> str:
         rows = [
-            f"loaded {self.path} ({self.scheme}{f', prefix {self.prefix}' if self.prefix else ''}):"
+            f"{self.path} ({self.scheme}{f', prefix {self.prefix}' if self.prefix else ''}):"
             f" {self.trunk_share:.1%} of the trunk's parameters, {len(self.matched)} tensors "
             "matched"
         ]

@@ -48,12 +48,12 @@ class Scheme:
         alters = name.startswith(ALTERING)
         return _swap(self.stem, name) or (name if alters else None)
 
-    def restore(self, name: str) -> str:
-        """Return this scheme's name of one of our tensors; the inverse of :meth:`rename`."""
+    def restore(self, name: str) -> str | None:
+        """Return this scheme's name of one of our tensors, None where it has none."""
         match = re.fullmatch(OURS.layer, name)
         if match:
             inner = _swap(_inverse(self.inside), match[2])
-            return self.layer_prefix + f"{match[1]}.{inner}"
+            return inner and f"{self.layer_prefix}{match[1]}.{inner}"
         return _swap(_inverse(self.stem), name)
 
     @property
