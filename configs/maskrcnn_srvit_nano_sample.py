@@ -10,7 +10,9 @@ _base_ = [
 channels = 64
 num_classes = 8
 model = dict(
-    data_preprocessor=dict(batch_augments=[dict(type="BatchFixedSizePad", size=(256, 256))]),
+    data_preprocessor=dict(
+        batch_augments=[dict(type="BatchFixedSizePad", size=(256, 256), pad_mask=True)]
+    ),
     backbone=dict(
         arch=dict(
             _delete_=True, embed_dims=128, num_layers=4, num_heads=4, feedforward_channels=512

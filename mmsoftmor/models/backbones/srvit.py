@@ -414,14 +414,19 @@ class SRViT(BaseBackbone):
                 h = layer(h, mask)
             return h
 
+        weigh = self._weights
         if self.with_cp and self.training and torch.is_grad_enabled():
             step = partial(checkpoint, step, use_reentrant=False)
-        return recurse(step, x, self.active_depth, self._weights(x, first))
+            weigh = partial(checkpoint, weigh, use_reentrant=False)
+        return recurse(step, x, self.active_depth, weigh(x, first))
 
     def _weights(self, x: Tensor, first: int) -> Tensor | None:
         """Return the mixture weights of the unit that begins with layer ``first``."""
         depth = self.active_depth
-        if depth == 1 or self.mixing == "last":
+        # In training a router's parameters stay in the graph at depth 1, where they get a gradient
+        # of zero: a distributed run would wait for those that get none.
+        alone = depth == 1 and not (self.training and self.recursion_depth > 1)
+        if alone or self.mixing == "last":
             return None
         if self.mixing == "mean":
             return x.new_full((depth,), 1 / depth)

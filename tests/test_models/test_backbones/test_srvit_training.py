@@ -173,3 +173,13 @@ def test_frozen_part_of_a_unit_keeps_the_units_router_trainable(make_srvit):
     model = make_srvit(recursion_depth=2, recursion_unit=2, frozen_stages=3)
     trainable = {part_of(n) for n, p in model.named_parameters() if p.requires_grad}
     assert trainable == {"layers.3", "routers.1", "ln1"}
+
+
+def test_training_at_active_depth_one_leaves_no_parameter_without_gradient(make_srvit):
+    model = make_srvit(out_type="featmap", recursion_depth=4, active_depth=1).train()
+    images = torch.randn(1, 3, 64, 64)
+    sum(out.sum() for out in model(images)).backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+    with torch.no_grad():
+        trained, evaluated = model(images)[0], model.eval()(images)[0]
+    torch.testing.assert_close(trained, evaluated, rtol=0, atol=1e-6)
