@@ -6,10 +6,10 @@ _base_ = [
     "_base_/schedules/seg_160k.py",
     "_base_/seg_runtime.py",
 ]
-channels = 64
+channels = 32
 num_classes = 12
 model = dict(
-    data_preprocessor=dict(size=(192, 192)),
+    data_preprocessor=dict(size=(160, 160)),
     backbone=dict(
         arch=dict(
             _delete_=True, embed_dims=128, num_layers=4, num_heads=4, feedforward_channels=512
@@ -22,15 +22,15 @@ model = dict(
     decode_head=dict(in_channels=[channels] * 4, channels=channels, num_classes=num_classes),
     auxiliary_head=dict(in_channels=channels, channels=channels, num_classes=num_classes),
 )
-max_iters = 1200
+max_iters = 2000
 optim_wrapper = dict(
-    optimizer=dict(lr=1e-3),
-    paramwise_cfg=dict(layer_decay_rate=0.8),
+    optimizer=dict(lr=2e-3),
+    paramwise_cfg=dict(layer_decay_rate=0.9),
 )
 param_scheduler = [
     dict(type="LinearLR", start_factor=1e-2, by_epoch=False, begin=0, end=50),
     dict(type="PolyLR", power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=max_iters),
 ]
-train_cfg = dict(max_iters=max_iters, val_interval=400)
-default_hooks = dict(logger=dict(interval=25), checkpoint=dict(interval=400))
-auto_scale_lr = dict(base_batch_size=8)
+train_cfg = dict(max_iters=max_iters, val_interval=1000)
+default_hooks = dict(logger=dict(interval=50), checkpoint=dict(interval=500))
+auto_scale_lr = dict(base_batch_size=4)

@@ -16,7 +16,7 @@ train_pipeline = [
     dict(type="LoadCheckedImage"),
     dict(type="LoadCheckedLabels"),
     dict(type="RandomResize", scale=(256, 256), ratio_range=(0.75, 1.25), keep_ratio=True),
-    dict(type="RandomCrop", crop_size=(192, 192)),
+    dict(type="RandomCrop", crop_size=(160, 160)),
     dict(type="RandomFlip", prob=[0.3, 0.3], direction=["horizontal", "vertical"]),
     dict(type="PackSegInputs"),
 ]
@@ -39,7 +39,7 @@ tta_pipeline = [
     ),
 ]
 train_dataloader = dict(
-    batch_size=8,
+    batch_size=4,
     num_workers=1,
     dataset=dict(data_root=data_root, metainfo=metainfo, pipeline=train_pipeline),
 )
