@@ -40,7 +40,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--batch", type=int, default=4, help="images in a step")
     parser.add_argument("--lr", type=float, default=3e-4)
-    parser.add_argument("--regions", type=int, default=64, help="sampled for each image's heads")
+    parser.add_argument("--regions", type=int, default=64, help="sampled for the heads, an image")
     parser.add_argument("--work-dir", default="work_dirs/overfit_coco")
     return parser.parse_args()
 
@@ -115,7 +115,8 @@ def schedule(args: argparse.Namespace) -> dict:
         "log_processor.window_size": 10,
         "default_hooks.logger.interval": 10,
         "default_hooks.checkpoint.by_epoch": False,
-        "default_hooks.checkpoint.interval": steps,
+        "default_hooks.checkpoint.interval": max(1, steps // 4),
+        "default_hooks.checkpoint.max_keep_ckpts": 1,
         "default_hooks.checkpoint.save_optimizer": False,
     }
 
