@@ -45,7 +45,6 @@ def test_quickstart_leaves_metrics_weights_and_picture_and_is_not_done_twice(
 
 
 def test_segmentation_job_leaves_figures_weights_and_picture(monkeypatch, tmp_path, capsys):
-    """The config's SyncBN trains here, on one process, without being told."""
     job = quickstart.JOBS["seg"]
     make_data = partial(make_segmentation, num_train=8, num_val=2, progress=False)
     draw = partial(quickstart._draw_segmentations, images=2)

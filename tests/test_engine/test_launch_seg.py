@@ -11,6 +11,7 @@ from mmengine.registry import DefaultScope
 from mmsoftmor.datasets.sample import make_segmentation
 from mmsoftmor.engine.config import load_config
 from mmsoftmor.engine.launch import test as evaluate
+from mmsoftmor.engine.launch import train
 
 CONFIG = "upernet_srvit_nano_sample"
 
@@ -108,10 +109,26 @@ def test_images_without_labels_are_predicted_and_saved(config, weights, root, tm
         np.testing.assert_array_equal(saved, labels[0] + 1, "written as ADE20K's labels are")
 
 
-def test_python_interface_predicts_on_a_cpu_with_the_config_as_it_is(weights, root):
+def test_sync_batch_norm_trains_and_predicts_on_one_process_without_being_told(
+    config, root, tmp_path
+):
     from mmseg.apis import inference_model, init_model
 
-    model = init_model(load_config(CONFIG), weights, device="cpu")
+    options = {
+        "model.decode_head.norm_cfg.type": "SyncBN",
+        "model.auxiliary_head.norm_cfg.type": "SyncBN",
+        "model.backbone.init_cfg": None,
+        "train_dataloader.num_workers": 0,
+        "train_dataloader.batch_size": 2,
+        "train_cfg.max_iters": 1,
+        "val_dataloader": None,
+        "val_evaluator": None,
+        "val_cfg": None,
+        "default_hooks.checkpoint.save_best": None,
+    }
+    train(config(**options))
+    model = init_model(config(**options), str(tmp_path / "work" / "iter_1.pth"), device="cpu")
+    assert any(isinstance(module, torch.nn.SyncBatchNorm) for module in model.modules())
     path = sorted((root / "images" / "validation").iterdir())[0]
     sample = inference_model(model, str(path))
     assert sample.pred_sem_seg.data.shape == (1, *cv2.imread(str(path)).shape[:2])
