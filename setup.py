@@ -20,7 +20,7 @@ EXTRAS = {
     "seg": ["ftfy", "regex"],
 }
 EXTRAS["all"] = [*EXTRAS["det"], *EXTRAS["seg"], "tensorboard"]
-EXTRAS["tests"] = ["pytest", "pytest-xdist", "ruff", "timm", "torchmetrics", "transformers"]
+EXTRAS["tests"] = ["pytest", "pytest-xdist", "ruff", "timm", "torchmetrics", "transformers<5"]
 
 
 class BuildWithConfigs(build_py):
