@@ -162,6 +162,11 @@ def _pkg_resources(facts: Facts, stack: Stack) -> str:
     )
 
 
+def _transformers(facts: Facts, stack: Stack) -> str:
+    version = facts.versions.get("transformers", "5")
+    return f"mmpretrain does not import with transformers {version}: pip install 'transformers<5'"
+
+
 # What an import error says, in words that do not change with versions, and its mend. An error that
 # starts in numpy or torch surfaces in every library above: equal lines are printed once.
 CAUSES = (
@@ -173,6 +178,8 @@ CAUSES = (
     (r"numpy\.\w+ size changed|_ARRAY_API not found|numpy\.core\.multiarray failed", _numpy_abi),
     (r"compiled using NumPy 1", _numpy_abi),
     (r"No module named 'pkg_resources'", _pkg_resources),
+    # mmpretrain falls back to None for base classes that transformers 5 no longer has.
+    (r"NoneType takes no arguments", _transformers),
 )
 
 

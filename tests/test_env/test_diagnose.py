@@ -198,3 +198,10 @@ def test_driver_too_old_for_torch():
 )
 def test_stack_is_recognised_by_its_distributions(versions, stack):
     assert choose_stack(versions) is stack
+
+
+def test_transformers_that_mmpretrain_does_not_import_with_is_named_with_the_mend():
+    errors = {"mmpretrain.models": "TypeError: NoneType takes no arguments"}
+    facts = replace(sound(ONEDL, transformers="5.24.0"), errors=errors)
+    problem = only_problem(facts, ONEDL)
+    assert problem.endswith("with transformers 5.24.0: pip install 'transformers<5'")
