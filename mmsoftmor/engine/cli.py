@@ -10,6 +10,7 @@ from collections.abc import Callable
 from mmengine.config import DictAction
 from torch import distributed
 
+from mmsoftmor.engine.distributed import end_process
 from mmsoftmor.errors import InputError
 
 
@@ -54,6 +55,7 @@ def run(main: Callable[[], object]) -> None:
             where = f"[rank {rank}] " if joined else ""
             print(f"error: {where}{one_line(error)}", file=sys.stderr, flush=True)
         sys.exit(2)
+    end_process()
 
 
 def one_line(error: InputError) -> str:

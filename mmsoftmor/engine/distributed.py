@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import os
 import subprocess
+import sys
 
 import torch
 from mmengine.config import Config
@@ -18,6 +20,7 @@ _VARIABLES = {
     "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
     "mpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
 }
+_KEPT = []  # process groups that must not be destroyed, see end_process
 _SYNC_NORMS = ("SyncBN", "MMSyncBN")
 
 
@@ -79,7 +82,22 @@ def prepare_processes(config: Config, launcher: str) -> None:
 def leave_processes() -> None:
     """Part from the other processes at the end of a job."""
     if distributed.is_available() and distributed.is_initialized():
+        if distributed.get_backend() == "gloo":
+            _KEPT.append(distributed.group.WORLD)
         distributed.destroy_process_group()
+
+
+def end_process() -> None:
+    """End a process that was joined through gloo; other processes go on.
+
+    Gloo's destructor holds the interpreter's lock while it waits for its threads, and these need
+    that lock to let go of their last work: on a busy machine they may never. So it never runs.
+    """
+    if _KEPT:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def plain_batch_norm(node) -> None:

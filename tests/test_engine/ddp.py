@@ -1,5 +1,6 @@
 """Gradients of a model from one or several processes, through MMEngine's own wrapper."""
 
+import os
 import tempfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -44,4 +45,7 @@ def _work(rank: int, build: Callable, batch: tuple, processes: int, folder: str)
     model(*(part.chunk(processes)[rank] for part in batch)).backward()
     grads = {name: parameter.grad for name, parameter in model.module.named_parameters()}
     torch.save(grads, f"{folder}/{rank}.pt")
-    distributed.destroy_process_group()
+    distributed.barrier()
+    # Leave without destructors: the group's would wait, holding the interpreter's lock, for a
+    # thread that needs that lock to let go of the backward pass just done.
+    os._exit(0)
