@@ -32,13 +32,15 @@ def check_coco(dataset: dict, name: str, classes: list[str] | None, masks: bool)
 
     Raises:
         InputError: Unreadable file, no images, an id twice, no category in common with the
-            classes, an object without a usable mask, or images that are not in their folder.
+            classes or categories in another order, an object without a usable mask, or images
+            that are not in their folder.
     """
     path = annotation_path(dataset)
     content = _read(path)
     images, objects = content["images"], content.get("annotations", [])
     _check_entries(images, "image", _IMAGE_FIELDS, path)
     _check_entries(objects, "annotation", _OBJECT_FIELDS, path)
+    _check_entries(content["categories"], "category", ("id", "name"), path)
     wanted = _check_categories(content, classes, name, path)
     objects = [item for item in objects if item["category_id"] in wanted]
     if not objects and "annotations" in content:
@@ -93,7 +95,19 @@ def _check_categories(content: dict, classes: list[str] | None, name: str, path:
             logger="current",
             level=logging.WARNING,
         )
+    _check_order([name for name in present if name in common], classes, name, path)
     return {present[name] for name in common}
+
+
+def _check_order(present: list[str], classes: list[str], name: str, path: str) -> None:
+    """mmdet numbers labels in the file's order: another order, or a gap, exchanges classes."""
+    for index, category in enumerate(present):
+        if classes[index] != category:
+            raise InputError(
+                f"{path}: mmdet would take its category {category!r} for class {index} of {name}, "
+                f"{classes[index]!r}, since labels follow the file's order: write classes in that "
+                f"order ({_some(present)}), without names that the file does not have"
+            )
 
 
 def _check_masks(objects: list[dict], path: str) -> None:

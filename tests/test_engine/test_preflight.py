@@ -6,6 +6,7 @@ import json
 import cv2
 import numpy as np
 import pytest
+from mmdet.datasets import CocoDataset
 from mmengine.config import Config
 
 from mmsoftmor.engine import preflight
@@ -179,10 +180,27 @@ def test_class_missing_in_the_json_is_a_warning(detection, capsys):
     assert "no category for 1 of 2 classes: 'owl'" in capsys.readouterr().out
 
 
-def test_order_of_the_classes_is_free(detection):
+def test_mmdet_numbers_labels_in_the_order_of_the_file(detection):
+    # The reason for the next test, from mmdet itself.
+    dataset = detection().val_dataloader.dataset
+    options = {key: value for key, value in dataset.items() if key != "type"}
+    options.update(metainfo=dict(classes=("dog", "cat")), test_mode=True)
+    loaded = CocoDataset(**options)
+    categories = {item["id"]: item["name"] for item in annotations()["categories"]}
+    assert [categories[number] for number in loaded.cat_ids] == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("names", [("dog", "cat"), ("owl", "dog")])
+def test_categories_that_would_get_the_labels_of_others_are_an_error(detection, names):
     config = detection()
-    config.val_dataloader.dataset.metainfo.classes = ("dog", "cat")
-    preflight.check(config, "train")
+    config.val_dataloader.dataset.metainfo.classes = names
+    expect(config, "val.json", "class 0", repr(names[0]), "in that order")
+
+
+def test_category_without_name_is_an_error(detection):
+    content = annotations()
+    del content["categories"][1]["name"]
+    expect(detection(content), "category number 1 has no 'name'")
 
 
 def test_class_string_in_a_dataset_is_refused(detection):
