@@ -19,5 +19,5 @@ else
     where=(--node-rank "${NODE_RANK:-0}" --master-addr "${MASTER_ADDR:-127.0.0.1}"
         --master-port "${PORT:-29500}")
 fi
-exec python -m mmsoftmor.torchrun --nnodes "$nnodes" --nproc-per-node "$gpus" \
+exec "$(bash "$(dirname "${BASH_SOURCE[0]}")/find_python.sh")" -m mmsoftmor.torchrun --nnodes "$nnodes" --nproc-per-node "$gpus" \
     "${where[@]}" "$@"

@@ -9,7 +9,8 @@ per_node=${GPUS_PER_NODE:-8}
 if ((per_node > gpus)); then
     per_node=$gpus
 fi
+python="$(bash "$(dirname "${BASH_SOURCE[0]}")/find_python.sh")"
 read -r -a extra <<<"${SRUN_ARGS:-}"
 exec srun -p "$partition" --job-name="$job" --gres="gpu:$per_node" --ntasks="$gpus" \
     --ntasks-per-node="$per_node" --cpus-per-task="${CPUS_PER_TASK:-5}" --kill-on-bad-exit=1 \
-    ${extra[@]+"${extra[@]}"} python -u "$@"
+    ${extra[@]+"${extra[@]}"} "$python" -u "$@"

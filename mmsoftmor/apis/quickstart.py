@@ -1,15 +1,20 @@
 """Each task's job on the sample dataset, from nothing to a table and a picture."""
 
+import os
 import os.path as osp
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mmengine import load
 from mmengine.config import Config
 
 from mmsoftmor.datasets.sample import make_classification, make_detection, make_segmentation
+from mmsoftmor.engine.atomic import write_json
 from mmsoftmor.engine.config import load_config
 from mmsoftmor.engine.launch import test, train
+from mmsoftmor.errors import InputError
 
 PICTURE_IMAGES = 6
 CLASSIFIED_IMAGES = range(0, 1920, 120)  # the test images are sorted by class
@@ -120,6 +125,8 @@ def run(task: str = "det", work_dir: str | None = None, options: dict | None = N
     config = load_config(job.config, options)
     config.work_dir = work_dir = work_dir or osp.join("work_dirs", f"quickstart_{task}")
 
+    _check_options(work_dir, options)
+
     _say(f"1/4 sample data in {config.data_root}")
     job.make_data(config.data_root)
 
@@ -144,9 +151,31 @@ def run(task: str = "det", work_dir: str | None = None, options: dict | None = N
         f"  results: {osp.join(work_dir, 'test_metrics.json')}\n"
         f"  picture: {picture} ({job.caption})\n"
         f"  weights: {checkpoint}\n"
-        f"  on real data: {job.real}"
+        f"  on real data: {_activation()}{job.real}"
     )
     return metrics
+
+
+def _check_options(work_dir: str, options: dict | None) -> None:
+    """Refuse to take the results of other options for these."""
+    path, given = (
+        osp.join(work_dir, "quickstart_options.json"),
+        repr(sorted((options or {}).items())),
+    )
+    if not osp.exists(path):
+        os.makedirs(work_dir, exist_ok=True)
+        write_json(path, {"cfg_options": given})
+    elif load(path)["cfg_options"] != given:
+        raise InputError(
+            f"{work_dir} holds a run with other --cfg-options: remove it or name another --work-dir"
+        )
+
+
+def _activation() -> str:
+    """The command that a shell needs first: the environment is ours if none was active."""
+    if "VIRTUAL_ENV" in os.environ or "CONDA_PREFIX" in os.environ:
+        return ""
+    return f"source {osp.join(sys.prefix, 'bin', 'activate')} && "
 
 
 def _length(config: Config) -> tuple[str, int]:

@@ -25,7 +25,8 @@ def load_config(path: str, options: dict | None = None) -> Config:
     """Read a config file or a shipped config and let the shared settings reach every copy.
 
     The shared settings are the top-level ``data_root``, ``classes`` (tuple of names, or None for
-    the dataset's own), ``palette``, ``reduce_zero_label``, ``value_map`` and ``recursion_depth``.
+    the dataset's own), ``palette``, ``reduce_zero_label``, ``value_map``, ``recursion_depth`` and
+    ``max_epochs``, whose schedule is stretched in proportion.
     They reach the datasets' ``data_root``, ``metainfo`` and keys of the same name, the evaluators'
     ``ann_file``, the heads' ``num_classes`` (the RPN's stays) and the backbone's
     ``recursion_depth``. A value that a child or an option wrote there itself wins.
@@ -49,6 +50,7 @@ def load_config(path: str, options: dict | None = None) -> Config:
         config.merge_from_dict(options)
     _check_classes(config)
     _follow_depth(config, ancestors)
+    _follow_epochs(config, ancestors)
     _follow_classes(config, ancestors)
     _follow_data_root(config, ancestors)
     for key in LABEL_KEYS:
@@ -144,6 +146,37 @@ def _follow_depth(config: Config, ancestors: list[Config]) -> None:
         return
     if backbone.get("recursion_depth") in _earlier("recursion_depth", depth, ancestors):
         backbone["recursion_depth"] = depth
+
+
+def _follow_epochs(config: Config, ancestors: list[Config]) -> None:
+    """Let another ``max_epochs``, set at the top or in ``train_cfg``, reach the whole schedule.
+
+    An inherited schedule is stretched in proportion; one that a child wrote itself stays.
+    """
+    before = next((c for c in ancestors if "max_epochs" in c and _epochs(c) == c.max_epochs), None)
+    if before is None or _epochs(config) is None:
+        return
+    old = before.max_epochs
+    new = config.max_epochs if config.max_epochs != old else _epochs(config)
+    if new == old:
+        return
+    config.max_epochs = config.train_cfg["max_epochs"] = new
+    if config.get("param_scheduler") == before.get("param_scheduler"):
+        for scheduler in config.get("param_scheduler") or ():
+            if scheduler.get("by_epoch", True):
+                _stretch(scheduler, old, new)
+
+
+def _epochs(config: Config) -> int | None:
+    return (config.get("train_cfg") or {}).get("max_epochs")
+
+
+def _stretch(scheduler: dict, old: int, new: int) -> None:
+    for key in ("end", "T_max"):
+        if scheduler.get(key) == old:
+            scheduler[key] = new
+    if "milestones" in scheduler:
+        scheduler["milestones"] = [round(at * new / old) for at in scheduler["milestones"]]
 
 
 def _follow_classes(config: Config, ancestors: list[Config]) -> None:

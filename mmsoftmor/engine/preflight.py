@@ -7,9 +7,11 @@ read configs, annotation files and some label maps: no model is built and no ima
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import os.path as osp
 from collections.abc import Iterator
+from difflib import get_close_matches
 from importlib import import_module
 
 from mmengine.config import Config
@@ -63,6 +65,7 @@ def check(config: Config, mode: str = "train") -> None:
     """
     _check_legacy_keys(config)
     _check_library(config)
+    _check_backbone(config)
     for split in _SPLITS[mode]:
         for name, dataset in _named_datasets(config, split):
             _check_files(dataset, name)
@@ -97,6 +100,22 @@ def _check_library(config: Config) -> None:
             "onedl-mmcv (or mmcv) from source after torch, with MMCV_WITH_OPS=1 and "
             "--no-build-isolation"
         )
+
+
+def _check_backbone(config: Config) -> None:
+    """The options of the backbone are ones that it has; their values it checks itself."""
+    backbone = config.get("model", {}).get("backbone") or {}
+    if backbone.get("type") not in ("SRViT", "mmpretrain.SRViT"):
+        return
+    from mmsoftmor.models import SRViT
+
+    known = [name for name in inspect.signature(SRViT.__init__).parameters if name != "self"]
+    for key in backbone:
+        if key != "type" and key not in known:
+            close = get_close_matches(key, known, n=1) or known
+            raise InputError(
+                f"model.backbone.{key} is no option of SRViT: did you mean {', '.join(close)}?"
+            )
 
 
 def _named_datasets(config: Config, split: str) -> Iterator[tuple[str, dict]]:

@@ -8,6 +8,7 @@ import pytest
 
 from mmsoftmor.apis import quickstart
 from mmsoftmor.datasets.sample import make_classification, make_detection, make_segmentation
+from mmsoftmor.errors import InputError
 
 TINY = {
     "train_cfg.max_epochs": 1,
@@ -78,3 +79,10 @@ def test_classification_job_leaves_figures_weights_and_picture(monkeypatch, tmp_
     assert 0 <= figures["accuracy/top1"] <= 100
     assert (tmp_path / "work" / "epoch_1.pth").is_file()
     assert cv2.imread(str(tmp_path / "work" / "predictions.png")).shape[0] > 256
+
+
+def test_results_of_other_options_are_not_taken_for_these(tmp_path):
+    quickstart._check_options(str(tmp_path), {"recursion_depth": 4})
+    quickstart._check_options(str(tmp_path), {"recursion_depth": 4})
+    with pytest.raises(InputError, match="other --cfg-options"):
+        quickstart._check_options(str(tmp_path), {"recursion_depth": 1})

@@ -181,3 +181,31 @@ def test_failing_import_shows_the_inner_error_first(child, tmp_path, monkeypatch
 def test_unknown_shipped_name_is_refused():
     with pytest.raises(InputError, match="no shipped config"):
         load_config("no_such_config_anywhere")
+
+
+@pytest.mark.parametrize("line", ["max_epochs = 24", "train_cfg = dict(max_epochs=24)"])
+def test_epochs_of_a_child_stretch_the_inherited_schedule(tmp_path, line):
+    child = tmp_path / "child.py"
+    child.write_text(f'_base_ = "mmsoftmor::maskrcnn_srvit_s_1x_coco.py"\n{line}\n')
+    config = load_config(str(child))
+    warmup, steps = config.param_scheduler
+    assert config.train_cfg.max_epochs == config.max_epochs == 24
+    assert (steps["end"], list(steps["milestones"])) == (24, [16, 22])
+    assert warmup["end"] == 500
+
+
+def test_schedule_that_a_child_wrote_itself_stays(tmp_path):
+    child = tmp_path / "child.py"
+    child.write_text(
+        '_base_ = "mmsoftmor::maskrcnn_srvit_s_1x_coco.py"\nmax_epochs = 24\n'
+        'param_scheduler = [dict(type="MultiStepLR", end=12, milestones=[3])]\n'
+    )
+    config = load_config(str(child))
+    assert config.train_cfg.max_epochs == 24
+    assert config.param_scheduler == [dict(type="MultiStepLR", end=12, milestones=[3])]
+
+
+def test_shipped_schedules_are_left_as_they_are_written():
+    for name, milestones in (("", [89, 96]), ("_lsj-25e", [22, 24]), ("_3x-ms", [27, 33])):
+        config = load_config(f"maskrcnn_srvit_s{name}_coco")
+        assert list(config.param_scheduler[1]["milestones"]) == milestones

@@ -10,6 +10,7 @@ from mmdet.datasets import CocoDataset
 from mmengine.config import Config
 
 from mmsoftmor.engine import preflight
+from mmsoftmor.engine.config import load_config
 from mmsoftmor.errors import InputError
 
 SQUARE = [[2, 2, 8, 2, 8, 8, 2, 8]]
@@ -285,3 +286,9 @@ def test_classification_root_must_exist(tmp_path):
     expect(config, "data_root", "imagenet", mode="test")
     (tmp_path / "imagenet").mkdir()
     preflight.check(config, "test")
+
+
+def test_option_that_the_backbone_does_not_have_is_named_with_the_closest():
+    config = load_config("maskrcnn_srvit_nano_sample", {"model.backbone.recursiondepth": 2})
+    with pytest.raises(InputError, match=r"backbone\.recursiondepth .* mean recursion_depth\?"):
+        preflight.check(config)

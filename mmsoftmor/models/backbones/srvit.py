@@ -181,7 +181,7 @@ class SRViT(BaseBackbone):
     # ---------------------------------------------------------------- construction
 
     def _set_recursion(self, depth: int, unit: int, active: int | None) -> None:
-        if not isinstance(depth, int) or depth < 1:
+        if type(depth) is not int or depth < 1:
             raise InputError(f"recursion_depth={depth!r} must be a whole number of at least 1")
         if not isinstance(unit, int) or unit < 1 or self.num_layers % unit:
             raise InputError(
@@ -227,6 +227,8 @@ class SRViT(BaseBackbone):
 
     def _windows(self, size: int, global_indexes: Sequence[int] | None) -> list[int]:
         """Return each layer's window size."""
+        if type(size) is not int or size < 0:
+            raise InputError(f"window_size={size!r} must be a whole number of tokens, 0 for none")
         if size and self.with_cls_token:
             raise InputError(
                 f"window_size={size} needs a model without class token: set "
@@ -478,6 +480,8 @@ def _checked_arch(arch: str | dict) -> dict:
         return ARCHS[arch]
     if set(arch) != set(ARCH_KEYS):
         raise InputError(f"arch has keys {sorted(arch)}; a dict needs exactly {sorted(ARCH_KEYS)}")
+    if any(type(value) is not int or value < 1 for value in arch.values()):
+        raise InputError(f"arch={arch}: every value must be a whole number of at least 1")
     if arch["embed_dims"] % arch["num_heads"]:
         raise InputError(
             f"arch: num_heads={arch['num_heads']} must divide embed_dims={arch['embed_dims']}"
