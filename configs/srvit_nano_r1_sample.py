@@ -17,7 +17,7 @@ model = dict(
         recursion_depth=recursion_depth,
         drop_path_rate=0.0,
     ),
-    head=dict(num_classes=48, in_channels=128),
+    head=dict(num_classes=48, in_channels=128, loss=dict(mode="classy_vision")),
 )
 optim_wrapper = dict(
     optimizer=dict(type="AdamW", lr=1e-3, weight_decay=0.05),

@@ -16,6 +16,6 @@ model = dict(
         type="VisionTransformerClsHead",
         num_classes=1000,
         in_channels=384,
-        loss=dict(type="LabelSmoothLoss", label_smooth_val=0.1, mode="classy_vision"),
+        loss=dict(type="LabelSmoothLoss", label_smooth_val=0.1, mode="original"),
     ),
 )
