@@ -161,8 +161,9 @@ def _follow_epochs(config: Config, ancestors: list[Config]) -> None:
     if new == old:
         return
     config.max_epochs = config.train_cfg["max_epochs"] = new
-    if config.get("param_scheduler") == before.get("param_scheduler"):
-        for scheduler in config.get("param_scheduler") or ():
+    schedulers = config.get("param_scheduler")
+    if schedulers == before.get("param_scheduler"):
+        for scheduler in [schedulers] if isinstance(schedulers, dict) else schedulers or ():
             if scheduler.get("by_epoch", True):
                 _stretch(scheduler, old, new)
 

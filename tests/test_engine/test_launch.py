@@ -163,3 +163,13 @@ def test_sync_batch_norm_becomes_plain_at_every_depth():
     with torch.no_grad():
         ours, theirs = plain.eval()(image), synced.eval()(image)
     torch.testing.assert_close(ours, theirs)
+
+
+def test_flexible_runner_of_a_config_is_used(tiny, tmp_path):
+    config = tiny(runner_type="FlexibleRunner", train_cfg__max_epochs=1)
+    config.update(strategy=dict(type="SingleDeviceStrategy"), env_cfg=dict())
+    runner = train(config)
+    assert type(runner).__name__ == "FlexibleRunner"
+    assert runner.iter == 4 and (tmp_path / "work" / "epoch_1.pth").is_file()
+    with pytest.raises(InputError, match=r"'FlexibleRunner': set optim_wrapper\.optimizer\.lr"):
+        train(config, auto_scale_lr=True)
