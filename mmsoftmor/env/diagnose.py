@@ -163,8 +163,11 @@ def _pkg_resources(facts: Facts, stack: Stack) -> str:
 
 
 def _transformers(facts: Facts, stack: Stack) -> str:
-    version = facts.versions.get("transformers", "5")
-    return f"mmpretrain does not import with transformers {version}: pip install 'transformers<5'"
+    version = facts.versions.get("transformers", "")
+    return (
+        f"mmpretrain does not import beside transformers {version}: "
+        f"pip install 'transformers{stack.transformers}'"
+    )
 
 
 # What an import error says, in words that do not change with versions, and its mend. An error that
@@ -178,7 +181,7 @@ CAUSES = (
     (r"numpy\.\w+ size changed|_ARRAY_API not found|numpy\.core\.multiarray failed", _numpy_abi),
     (r"compiled using NumPy 1", _numpy_abi),
     (r"No module named 'pkg_resources'", _pkg_resources),
-    # mmpretrain falls back to None for base classes that transformers 5 no longer has.
+    # mmpretrain falls back to None for base classes that newer transformers no longer have there.
     (r"NoneType takes no arguments", _transformers),
 )
 

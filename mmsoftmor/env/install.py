@@ -192,7 +192,8 @@ def _project_is_current(job: Job) -> bool:
     sources = [job.root / name for name in ("setup.py", "pyproject.toml", "mmsoftmor/version.py")]
     if any(source.stat().st_mtime > recorded.stat().st_mtime for source in sources):
         return False
-    return not missing([r for r in found.requires or [] if _wanted_requirement(r)])
+    wanted = [r for r in found.requires or [] if _wanted_requirement(r)]
+    return not missing([*wanted, f"transformers{job.stack.transformers}"])
 
 
 def _wanted_requirement(requirement: str) -> bool:

@@ -97,4 +97,5 @@ def constraint_lines(stack: Stack, versions: dict[str, str]) -> list[str]:
     """Return pip constraints that hold what must not change while other packages are installed."""
     held = [f"{name}=={versions[name]}" for name in ("torch", "torchvision") if name in versions]
     bounds = [f"numpy{stack.numpy}", f"setuptools{stack.setuptools}"]
-    return [*held, *bounds, f"opencv-python{OPENCV}", f"opencv-python-headless{OPENCV}"]
+    bounds += [f"opencv-python{OPENCV}", f"opencv-python-headless{OPENCV}"]
+    return [*held, *bounds, f"transformers{stack.transformers}"]

@@ -24,6 +24,7 @@ class Stack:
         mmcv_range: Versions of mmcv that all four libraries accept at import.
         numpy: Versions of numpy that the libraries' compiled code accepts.
         setuptools: Versions with which mmcv's build script works.
+        transformers: Versions beside which mmpretrain imports; it uses them only if they are there.
         extra: Packages that the libraries import but do not declare.
     """
 
@@ -36,6 +37,7 @@ class Stack:
     mmcv_range: Range
     numpy: Range
     setuptools: Range
+    transformers: Range
     extra: tuple[str, ...] = ()
 
     def pinned(self, *distributions: str) -> list[str]:
@@ -93,6 +95,7 @@ ONEDL = Stack(
     mmcv_range=Range("2.0.0", "2.4.0"),
     numpy=Range("2.0", "2.3"),
     setuptools=Range("80", "82"),
+    transformers=Range("4.53", "5"),
 )
 
 OPENMMLAB = Stack(
@@ -119,6 +122,7 @@ OPENMMLAB = Stack(
     mmcv_range=Range("2.0.0", "2.2.0"),
     numpy=Range("1.22", "2"),
     setuptools=Range("60", "70"),
+    transformers=Range("4.28", "4.56"),
     extra=("ftfy", "regex"),
 )
 
@@ -142,6 +146,6 @@ def installed_versions() -> dict[str, str]:
     """Return the installed version of every distribution that matters here."""
     names = {name for stack in STACKS.values() for name in (*stack.tested, *stack.extra)}
     names |= {"mmcv-full", "mmcv-lite", "opencv-python", "opencv-python-headless"}
-    names |= {"pycocotools", "setuptools", "mmsoftmor"}
+    names |= {"pycocotools", "setuptools", "mmsoftmor", "transformers"}
     found = {name: installed(name) for name in sorted(names)}
     return {name: version for name, version in found.items() if version is not None}

@@ -200,8 +200,11 @@ def test_stack_is_recognised_by_its_distributions(versions, stack):
     assert choose_stack(versions) is stack
 
 
-def test_transformers_that_mmpretrain_does_not_import_with_is_named_with_the_mend():
-    errors = {"mmpretrain.models": "TypeError: NoneType takes no arguments"}
-    facts = replace(sound(ONEDL, transformers="5.24.0"), errors=errors)
-    problem = only_problem(facts, ONEDL)
-    assert problem.endswith("with transformers 5.24.0: pip install 'transformers<5'")
+@pytest.mark.parametrize(
+    ("stack", "version", "bound"),
+    [(ONEDL, "5.24.0", ">=4.53,<5"), (OPENMMLAB, "4.57.6", ">=4.28,<4.56")],
+)
+def test_transformers_beside_which_mmpretrain_does_not_import(stack, version, bound):
+    errors = {"mmpretrain.apis": "TypeError: NoneType takes no arguments"}
+    problem = only_problem(replace(sound(stack, transformers=version), errors=errors), stack)
+    assert problem.endswith(f"beside transformers {version}: pip install 'transformers{bound}'")

@@ -97,6 +97,7 @@ def test_constraints_hold_torch_at_what_is_installed():
     assert "torch==2.12.1+cpu" in lines
     assert "torchvision==0.27.1" in lines
     assert "numpy>=2.0,<2.3" in lines
+    assert "transformers>=4.53,<5" in lines
 
 
 def test_stack_defaults_to_the_one_that_is_installed():
