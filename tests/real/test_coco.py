@@ -6,6 +6,7 @@ starting weights, and what a CPU asks for.
 
 import json
 import math
+import pickle
 
 import pytest
 import torch
@@ -93,7 +94,12 @@ def test_all_validation_images_pass_the_stock_metric(coco_config, build, tmp_pat
     model = build(MODELS, config.model)
     model.init_weights()
     torch.save({"state_dict": model.state_dict()}, tmp_path / "random.pth")
-    metrics = evaluate(config, str(tmp_path / "random.pth"), work_dir=str(tmp_path))
+    outputs = tmp_path / "predictions.pkl"
+    metrics = evaluate(
+        config, str(tmp_path / "random.pth"), work_dir=str(tmp_path), out=str(outputs)
+    )
+    predictions = pickle.loads(outputs.read_bytes())
+    assert [len(item["pred_instances"]["scores"]) for item in predictions] == [10] * 25
     sizes = ("", "_50", "_75", "_s", "_m", "_l")
     wanted = {f"coco/{kind}_mAP{size}" for kind in ("bbox", "segm") for size in sizes}
     assert metrics.keys() == wanted
