@@ -10,6 +10,7 @@ from mmsoftmor.engine.hooks import (
 )
 from mmsoftmor.engine.layer_decay import RecursiveLayerDecayConstructor
 from mmsoftmor.engine.precision import CPUAmpOptimWrapper, Float32BoxHook
+from mmsoftmor.engine.progressive_depth import ProgressiveDepthHook
 
 __all__ = [
     "AtomicCheckpointHook",
@@ -18,6 +19,7 @@ __all__ = [
     "CPUAmpOptimWrapper",
     "FiniteLossHook",
     "Float32BoxHook",
+    "ProgressiveDepthHook",
     "RecursiveLayerDecayConstructor",
     "ReproducibleRNGHook",
     "seed_worker_from_torch",
