@@ -173,9 +173,12 @@ def _epochs(config: Config) -> int | None:
 
 
 def _stretch(scheduler: dict, old: int, new: int) -> None:
-    for key in ("end", "T_max"):
-        if scheduler.get(key) == old:
-            scheduler[key] = new
+    begin = scheduler.get("begin", 0)
+    if begin >= new:  # a run that ends within the warm-up: what follows is never reached
+        return
+    for key, whole in (("end", 0), ("T_max", begin)):
+        if scheduler.get(key) == old - whole:
+            scheduler[key] = new - whole
     if "milestones" in scheduler:
         scheduler["milestones"] = [round(at * new / old) for at in scheduler["milestones"]]
 

@@ -209,3 +209,10 @@ def test_shipped_schedules_are_left_as_they_are_written():
     for name, milestones in (("", [89, 96]), ("_lsj-25e", [22, 24]), ("_3x-ms", [27, 33])):
         config = load_config(f"maskrcnn_srvit_s{name}_coco")
         assert list(config.param_scheduler[1]["milestones"]) == milestones
+
+
+def test_schedule_behind_a_warm_up_stretches_and_is_left_where_the_run_ends_before_it():
+    cosine = load_config("srvit_s_in1k", {"max_epochs": 100}).param_scheduler[1]
+    assert (cosine["begin"], cosine["end"], cosine["T_max"]) == (5, 100, 95)
+    cosine = load_config("srvit_s_in1k", {"max_epochs": 3}).param_scheduler[1]
+    assert (cosine["begin"], cosine["end"], cosine["T_max"]) == (5, 300, 295)
