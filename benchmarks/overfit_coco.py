@@ -1,9 +1,9 @@
 """Overfit a detection config on a few real images: the loss must fall and the mAP must rise.
 
-    python benchmarks/overfit_coco.py data/coco/ [--images 8] [--size 256] [--steps 400]
+    python benchmarks/overfit_coco.py data/coco/ [--images 8] [--size 224] [--steps 400]
 
-Trains on the first images of train2017 that have objects, without augmentation and without drop
-path, and evaluates with the config's own metric on these very images: a check that model, losses,
+Trains on the images of train2017 with the lowest ids that have objects, without augmentation and
+without drop path, and evaluates with the config's own metric on these very images: a check that model, losses,
 targets and evaluation fit each other on real data, not a result. Prints and writes
 ``overfit.json`` (loss terms of every step, metrics) and ``overfit.png`` (the loss curve).
 """
@@ -36,23 +36,24 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--config", default="maskrcnn_srvit_s_coco")
     parser.add_argument("--checkpoint", help="ImageNet weights of the backbone; default: random")
     parser.add_argument("--images", type=int, default=8)
-    parser.add_argument("--size", type=int, default=256, help="side of the square input in pixels")
+    parser.add_argument("--size", type=int, default=224, help="side of the square input in pixels")
     parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--batch", type=int, default=4, help="images in a step")
-    parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--batch", type=int, default=2, help="images in a step")
+    parser.add_argument("--lr", type=float, default=4e-4)
     parser.add_argument("--regions", type=int, default=64, help="sampled for the heads, an image")
     parser.add_argument("--work-dir", default="work_dirs/overfit_coco")
     return parser.parse_args()
 
 
 def write_annotations(source: str, target: str, count: int) -> list[dict]:
-    """Write an annotation file of the first ``count`` images that have objects; return them."""
+    """Write an annotation file of ``count`` images that have objects, by id; return the images."""
     if not osp.isfile(source):
         raise InputError(f"{source} does not exist: give the folder that holds annotations/")
     with open(source, encoding="utf-8") as file:
         content = json.load(file)
     occupied = {item["image_id"] for item in content["annotations"] if not item["iscrowd"]}
-    images = [image for image in content["images"] if image["id"] in occupied][:count]
+    images = [image for image in content["images"] if image["id"] in occupied]
+    images = sorted(images, key=lambda image: image["id"])[:count]
     chosen = {image["id"] for image in images}
     objects = [item for item in content["annotations"] if item["image_id"] in chosen]
     write_json(target, {**content, "images": images, "annotations": objects})
