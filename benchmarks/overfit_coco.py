@@ -3,8 +3,8 @@
     python benchmarks/overfit_coco.py data/coco/ [--images 8] [--size 224] [--steps 400]
 
 Trains on the images of train2017 with the lowest ids that have objects, without augmentation and
-without drop path, and evaluates with the config's own metric on these very images: a check that model, losses,
-targets and evaluation fit each other on real data, not a result. Prints and writes
+without drop path, and evaluates with the config's own metric on these very images: a check that
+model, losses, targets and evaluation fit each other on real data, not a result. Prints and writes
 ``overfit.json`` (loss terms of every step, metrics) and ``overfit.png`` (the loss curve).
 """
 
