@@ -182,7 +182,7 @@ CAUSES = (
     (r"compiled using NumPy 1", _numpy_abi),
     (r"No module named 'pkg_resources'", _pkg_resources),
     # mmpretrain falls back to None for base classes that newer transformers no longer have there.
-    (r"NoneType takes no arguments", _transformers),
+    (r"NoneType takes no arguments|cannot import name .* from 'transformers", _transformers),
 )
 
 

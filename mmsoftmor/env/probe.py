@@ -17,9 +17,9 @@ MODULES = (
     "mmengine",
     "mmcv",
     "mmcv.ops",
-    "mmdet.apis",
-    "mmseg.apis",
-    "mmpretrain.apis",
+    "mmdet.models",
+    "mmseg.models",
+    "mmpretrain.models",
 )
 
 

@@ -122,7 +122,7 @@ OPENMMLAB = Stack(
     mmcv_range=Range("2.0.0", "2.2.0"),
     numpy=Range("1.22", "2"),
     setuptools=Range("60", "70"),
-    transformers=Range("4.28", "4.56"),
+    transformers=Range("4.28", "4.50"),
     extra=("ftfy", "regex"),
 )
 

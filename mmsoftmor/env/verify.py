@@ -7,7 +7,7 @@ import importlib
 import sys
 from importlib import metadata
 
-MODULES = ("mmcv.ops", "mmdet.apis", "mmseg.apis", "mmpretrain.apis", "mmsoftmor.models")
+MODULES = ("mmcv.ops", "mmdet.models", "mmseg.models", "mmpretrain.models", "mmsoftmor.models")
 
 
 def check_mask_coding() -> None:
