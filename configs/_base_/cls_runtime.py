@@ -2,6 +2,4 @@ _base_ = "default_runtime.py"
 default_scope = "mmpretrain"
 default_hooks = dict(visualization=dict(type="VisualizationHook"))
 # For TensorBoard, give vis_backends dict(type="TensorboardVisBackend") as well.
-visualizer = dict(
-    type="UniversalVisualizer", vis_backends=[dict(type="LocalVisBackend")], name="visualizer"
-)
+visualizer = dict(type="UniversalVisualizer", vis_backends=[dict(type="LocalVisBackend")])

@@ -16,7 +16,5 @@ default_hooks = dict(
 )
 log_processor = dict(by_epoch=False)
 # For TensorBoard, give vis_backends dict(type="TensorboardVisBackend") as well.
-visualizer = dict(
-    type="SegLocalVisualizer", vis_backends=[dict(type="LocalVisBackend")], name="visualizer"
-)
+visualizer = dict(type="SegLocalVisualizer", vis_backends=[dict(type="LocalVisBackend")])
 tta_model = dict(type="RunningSegTTA")  # --tta; its views are the data's tta_pipeline

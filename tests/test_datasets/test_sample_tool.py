@@ -40,7 +40,13 @@ def test_mistake_is_one_line_on_stderr_and_exit_status_2(tmp_path):
 
 def test_interrupt_ends_in_one_line_and_the_same_command_goes_on(tmp_path):
     arguments = ("cls", "--root", tmp_path / "x", "--num-train", 800, "--num-val", 2)
-    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, env=ENVIRONMENT)
+    # A shell that starts the tests in the background has their children ignore the signal.
+    process = subprocess.Popen(
+        command(*arguments),
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     first = tmp_path / "x/train/blue-crescent/00000000.jpg"
     deadline = time.monotonic() + 60
     while not first.exists() and time.monotonic() < deadline:
