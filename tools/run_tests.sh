@@ -18,7 +18,7 @@ failed=()
 # Threads of one process would fight those of the other for the same cores. Whole files go to one
 # process, since tests in a file share what is expensive to make.
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" MKL_NUM_THREADS="${MKL_NUM_THREADS:-1}"
-cores="$(nproc)"
+cores="$(env -u OMP_NUM_THREADS nproc)"  # nproc would take that for the number of cores
 workers=$((cores > 8 ? 8 : cores))
 "$python" -m pytest -n "$workers" --dist loadfile --durations 10 "$@" || failed+=("pytest")
 
