@@ -54,10 +54,16 @@ def prepare_processes(config: Config, launcher: str) -> None:
         launcher: ``none``, ``pytorch``, ``slurm`` or ``mpi``.
 
     Raises:
-        InputError: More processes than GPUs on this machine.
+        InputError: More processes than GPUs on this machine, or sharding without GPUs to shard to.
     """
     config.launcher = launcher
     on_gpu = torch.cuda.is_available()
+    sharded = (config.get("strategy") or {}).get("type") == "FSDPStrategy"
+    if sharded and (launcher == "none" or not on_gpu):
+        raise InputError(
+            "strategy.type = 'FSDPStrategy' shards over GPUs: start it with tools/dist_train.sh on "
+            "a machine that has some, or leave runner_type and strategy out"
+        )
     if launcher == "none" or not on_gpu:
         plain_batch_norm(config.model)
     if launcher == "none":

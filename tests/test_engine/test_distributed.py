@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from mmsoftmor.engine.distributed import prepare_processes
+from mmsoftmor.errors import InputError
 
 
 @pytest.fixture
@@ -57,3 +58,11 @@ def test_slurm_asks_for_the_first_host_of_its_list(tiny, joined, tmp_path):
     os.environ.update(SLURM, SLURM_NODELIST="n[1-2]", PATH=path)
     prepare_processes(tiny(), "slurm")
     assert os.environ["MASTER_ADDR"] == "n1"
+
+
+def test_sharding_without_gpus_is_refused(tiny, joined):
+    config = tiny(strategy=dict(type="FSDPStrategy"))
+    for launcher in ("none", "pytorch"):
+        with pytest.raises(InputError, match="shards over GPUs"):
+            prepare_processes(config, launcher)
+    assert joined == []
