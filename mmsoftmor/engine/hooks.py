@@ -44,8 +44,8 @@ class ReproducibleRNGHook(Hook):
     is loaded, Python's, NumPy's and torch's generators of the main process are seeded. Loading in
     worker processes follows in epoch-based training if the dataloader has
     ``worker_init_fn=dict(type='seed_worker_from_torch')`` and no ``persistent_workers``. In
-    iteration-based training the workers' stream starts anew at a resume: the data order is kept,
-    the augmentations are fresh draws.
+    iteration-based training the data order is kept at a resume, but worker processes start their
+    stream anew, and MMEngine before 0.10.12 draws while it skips: augmentations are fresh draws.
     """
 
     priority = "LOWEST"  # what other hooks draw comes first and leaves no trace

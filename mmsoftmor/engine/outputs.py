@@ -60,7 +60,7 @@ def show_predictions(config: Config, folder: str) -> None:
     elif scope == "mmpretrain":
         hook.update(enable=True, out_dir=folder, interval=1)
     else:
-        hook.update(draw=True)
+        hook.update(draw=True, interval=1)
         config.visualizer.save_dir = folder
 
 
