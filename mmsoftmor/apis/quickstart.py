@@ -145,7 +145,10 @@ def run(task: str = "det", work_dir: str | None = None, options: dict | None = N
     _say(f"4/4 drawing {picture}")
     job.draw(config, checkpoint, picture)
 
-    figures = ", ".join(f"{title} {metrics[name]:.3f}" for name, title in job.figures.items())
+    # COCO's metric gives no figures where nothing at all was detected: that is an mAP of 0.
+    figures = ", ".join(
+        f"{title} {metrics.get(name, 0):.3f}" for name, title in job.figures.items()
+    )
     _say(f"done in {(time.monotonic() - began) / 60:.1f} minutes: {figures}")
     print(
         f"  results: {osp.join(work_dir, 'test_metrics.json')}\n"

@@ -156,6 +156,9 @@ def test_slurm_scripts_call_srun(tmp_path, script, arguments, ends):
     words = done.stdout.split("\n")[:-1]
     for word in ("part", "--job-name=job", "--gres=gpu:4", "--ntasks=4", "--ntasks-per-node=4"):
         assert word in words
-    assert words[words.index("--qos") : words.index("python")] == ["--qos", "a", "--mem", "9G"]
-    script_at = words.index("-u") + 1
+    # srun's own options, then the environment's Python (by path where none is active) and -u.
+    python_at = words.index("-u") - 1
+    assert Path(words[python_at]).name == "python"
+    assert words[words.index("--qos") : python_at] == ["--qos", "a", "--mem", "9G"]
+    script_at = python_at + 2
     assert [Path(words[script_at]).name, *words[script_at + 1 :]] == ends
