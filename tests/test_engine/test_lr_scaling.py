@@ -54,8 +54,10 @@ class TestInTraining:
     """The tiny job: batch 4, reference 16, two accumulated: half the rate of 0.001."""
 
     @pytest.fixture
-    def job(self, tiny):
+    def job(self, tiny, tmp_path):
         config = tiny(train_cfg__max_epochs=2, log_level="INFO")
+        # Loggers go by experiment and second: one of another test would print elsewhere.
+        config.experiment_name = tmp_path.name
         config.optim_wrapper.accumulative_counts = 2
         # Two groups of different rates stand for layer decay.
         config.optim_wrapper.paramwise_cfg = dict(custom_keys={"head": dict(lr_mult=0.1)})
