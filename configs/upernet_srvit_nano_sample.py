@@ -8,7 +8,7 @@ _base_ = [
 ]
 channels = 32
 num_classes = 12
-# Batch norm would take the mean of four images away, and with it the background that fills them.
+# Layer norm: four images are few for batch statistics.
 norm_cfg = dict(_delete_=True, type="mmpretrain.LN2d", eps=1e-6)
 model = dict(
     data_preprocessor=dict(size=(160, 160)),

@@ -22,7 +22,7 @@ from mmsoftmor.engine.precision import prepare_precision
 from mmsoftmor.engine.resume import (
     check_training_state,
     choose_start,
-    read_checkpoint,
+    read_training_file,
     require_file,
 )
 from mmsoftmor.errors import InputError
@@ -68,7 +68,7 @@ def train(
     if rank == 0:
         preflight.check(config, "train")
         if config.load_from and "://" not in config.load_from:
-            (check_training_state if config.resume else read_checkpoint)(config.load_from)
+            (check_training_state if config.resume else read_training_file)(config.load_from)
     runner = _build(config, launcher)
     if start:
         runner.logger.info(start)
@@ -115,7 +115,7 @@ def test(
     if rank == 0:
         preflight.check(config, "test")
         if "://" not in checkpoint:
-            read_checkpoint(checkpoint)
+            read_training_file(checkpoint)
     config.update(load_from=checkpoint, resume=False)
     if tta:
         use_tta(config)

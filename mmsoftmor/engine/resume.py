@@ -74,7 +74,7 @@ def require_file(path: str, key: str) -> None:
 
 def check_training_state(path: str) -> None:
     """Raise InputError unless a checkpoint holds all that is needed to go on training."""
-    lacking = [key for key in _TRAINING_STATE if key not in read_checkpoint(path)]
+    lacking = [key for key in _TRAINING_STATE if key not in read_training_file(path)]
     if lacking:
         raise InputError(
             f"--resume: {path} has no {', '.join(lacking)}, so it can start a training but not "
@@ -83,7 +83,7 @@ def check_training_state(path: str) -> None:
         )
 
 
-def read_checkpoint(path: str) -> dict:
+def read_training_file(path: str) -> dict:
     """Read a local checkpoint to the CPU; InputError if it cannot be read."""
     try:
         content = CheckpointLoader.load_checkpoint(path, map_location="cpu")
