@@ -61,3 +61,30 @@ def test_some_edges_are_unlabelled_and_some_labelled(segmentation_root):
     shares = np.array(shares)
     assert 0.25 < (shares > 0.8).mean() < 0.75
     assert (shares < 0.2).mean() > 0.15
+
+
+def hue_of(pixels):
+    """Circular mean of the hue, weighted by colourfulness, of (n, 3) BGR pixels; 0 to 1."""
+    hsv = cv2.cvtColor(pixels[None].astype(np.float32) / 255, cv2.COLOR_BGR2HSV)[0]
+    turn = np.exp(1j * np.deg2rad(hsv[:, 0])) * hsv[:, 1] * hsv[:, 2]
+    return np.angle(turn.mean()) / (2 * np.pi) % 1
+
+
+def test_every_class_keeps_to_its_typical_hue(segmentation_root):
+    kinds = len(SEG_CLASSES) - len(CLASSES)
+    seen = set()
+    for path in label_files(segmentation_root):
+        labels = cv2.imread(str(path), -1)
+        image = cv2.imread(str(segmentation_root / f"images/validation/{path.stem}.jpg"))
+        for value in np.unique(labels[labels > 0]):
+            inside = cv2.erode((labels == value).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
+            if inside.sum() < 200:
+                continue
+            index, count = value - 1, len(CLASSES)
+            if index >= len(CLASSES):
+                index, count = index - len(CLASSES), kinds
+            away = (hue_of(image[inside]) - index / count + 0.5) % 1 - 0.5
+            # Drawn within 0.4; neither light nor chroma subsampling moves the mean by 0.1.
+            assert abs(away) * count < 0.5, (path.name, SEG_CLASSES[value - 1])
+            seen.add(int(value))
+    assert len(seen) == len(SEG_CLASSES)

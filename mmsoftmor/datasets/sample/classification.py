@@ -45,5 +45,5 @@ def _write_image(root, split, index, seed):
         if not scene.objects:
             raise RuntimeError(f"no place was found for the object of {path}")
         hue = (COLOURS.index(colour) + rng.uniform(-0.25, 0.25)) / len(COLOURS)
-        write_image(path, paint(rng, scene, hue % 1))
+        write_image(path, paint(rng, scene, object_hue=lambda label: hue % 1))
     return 1

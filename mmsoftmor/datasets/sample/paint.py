@@ -10,19 +10,23 @@ _OBJECT_TEXTURES = ("noise", "plain", "stripes", "dots")
 _COLOUR_GAP = 105  # between an object's colours and its surroundings: distance in RGB, 0-255
 
 
-def paint(rng, scene, hue=None):
+def paint(rng, scene, object_hue=None, stuff_hue=None):
     """Paint a scene: textures, soft edges, mild shading, sensor noise.
 
     Args:
         rng (np.random.Generator): The generator with which the scene was composed.
         scene (Scene): The layout.
-        hue (float, optional): Hue of all objects, 0 to 1. Default None: each object its own.
+        object_hue (Callable, optional): ``object_hue(label)`` gives an object's hue, 0 to 1.
+            Default None: any hue.
+        stuff_hue (Callable, optional): ``stuff_hue(kind)`` gives that of a background region.
+            Default None: any hue, or none at all.
 
     Returns:
         np.ndarray: (h, w, 3) uint8 RGB.
     """
-    image = _paint_background(rng, scene)
+    image = _paint_background(rng, scene, stuff_hue)
     for item in scene.objects:
+        hue = None if object_hue is None else object_hue(item.label)
         _paint_object(rng, image, item.stencil, hue)
     _shade(rng, image)
     grain = rng.integers(0, 256, size=(2, *image.shape), dtype=np.uint8)
@@ -31,10 +35,11 @@ def paint(rng, scene, hue=None):
     return np.clip(image, 0, 255).astype(np.uint8)
 
 
-def _paint_background(rng, scene):
+def _paint_background(rng, scene, stuff_hue):
     image = None
     for region, kind in enumerate(scene.kinds):
-        scale, colours = rng.uniform(12, 40), _background_colours(rng)
+        scale, hue = rng.uniform(12, 40), None if stuff_hue is None else stuff_hue(kind)
+        colours = _background_colours(rng, hue)
         layer = texture(rng, STUFF_CLASSES[kind], scene.shape, scale, colours)
         if image is None:
             image = layer
@@ -44,8 +49,12 @@ def _paint_background(rng, scene):
     return image
 
 
-def _background_colours(rng):
-    base = _hsv(rng.random(), rng.uniform(0.0, 0.3), rng.uniform(0.25, 0.8))
+def _background_colours(rng, hue):
+    """Two shades of a dull colour; where the hue means something, it can be seen."""
+    if hue is None:
+        base = _hsv(rng.random(), rng.uniform(0.0, 0.3), rng.uniform(0.25, 0.8))
+    else:
+        base = _hsv(hue, rng.uniform(0.2, 0.4), rng.uniform(0.35, 0.8))
     step = rng.normal(size=3) * 0.4 + rng.choice([-1.0, 1.0])
     step *= rng.uniform(30, 75) / np.linalg.norm(step)
     return np.clip(np.stack([base - step / 2, base + step / 2]), 5, 250)

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from mmsoftmor.errors import InputError
 
 #: Raised whenever the same seed gives other files than before.
-VERSION = 2
+VERSION = 3
 
 STAMP = "sample.json"
 # Holds the parameters from the start and becomes the stamp at the end.
