@@ -52,6 +52,32 @@ def test_config_builds_a_trainable_model_with_the_depth_that_its_name_says(name)
     assert all(p.requires_grad for p in model.parameters())
 
 
+def zoo_page():
+    """Millions of parameters by config, as its page says."""
+    page = (configs_dir().parent / "docs" / "model_zoo.md").read_text()
+    return dict(re.findall(r"^\| `(\w[\w-]+)` \| ([\d.]+)M \|", page, re.MULTILINE))
+
+
+def zoo_index():
+    """Entry by config of the index that OpenMMLab's package manager reads."""
+    content = yaml.safe_load((configs_dir() / "metafile.yml").read_text())
+    return {model["Name"]: model for model in content["Models"]}
+
+
+def test_zoo_lists_every_config_for_real_data_once():
+    real = [name for name in NAMES if not name.endswith("_sample")]
+    assert sorted(zoo_page()) == sorted(zoo_index()) == real
+
+
+@pytest.mark.parametrize("name", sorted(zoo_index()))
+def test_zoo_states_the_parameters_of_the_built_model(name):
+    entry, said = zoo_index()[name], zoo_page()[name]
+    count = sum(parameter.numel() for parameter in built(name).parameters())
+    assert entry["Metadata"]["Parameters"] == count
+    assert said == f"{count / 1e6:.{len(said.split('.')[1])}f}"
+    assert entry["Config"] == f"configs/{name}.py"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_layer_norm_of_the_built_model_has_eps_1e_6(name):
     norms = {n: m for n, m in built(name).named_modules() if isinstance(m, nn.LayerNorm)}
