@@ -143,6 +143,9 @@ def test_what_every_run_needs_is_declared(name):
     config = load(name)
     assert "find_unused_parameters" not in str(config.to_dict())
     assert {"mmsoftmor.models", "mmsoftmor.engine"} <= set(config.custom_imports["imports"])
+    hooks = {hook.type: hook for hook in config.custom_hooks}
+    assert {"ReproducibleRNGHook", "FiniteLossHook", "BackboneCheckpointHook"} <= set(hooks)
+    assert hooks["EmptyCacheHook"].before_epoch is True  # before every validation
     assert config.auto_scale_lr.enable is False
     assert config.auto_scale_lr.base_batch_size % config.train_dataloader.batch_size == 0
     assert config.optim_wrapper.clip_grad is not None

@@ -6,5 +6,6 @@ custom_hooks = [
     dict(type="ReproducibleRNGHook"),
     dict(type="FiniteLossHook"),
     dict(type="BackboneCheckpointHook"),
+    dict(type="EmptyCacheHook", before_epoch=True),
     dict(type="EMAHook", momentum=4e-5, evaluate_on_ema=True, evaluate_on_origin=True),
 ]
