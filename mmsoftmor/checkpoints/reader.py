@@ -1,14 +1,18 @@
 """Reading a checkpoint file into plain tensors, without running code that the file may carry."""
 
+import hashlib
 import json
 import os
 import pickle
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import torch
+from mmengine.config import ConfigDict
 from mmengine.dist import barrier, get_rank
 from mmengine.logging import HistoryBuffer
 from torch import Tensor
@@ -64,12 +68,31 @@ def read_checkpoint(checkpoint: str | os.PathLike) -> Checkpoint:
         InputError: If the file is missing, cannot be downloaded, is no checkpoint or would run
             code.
     """
-    checkpoint = os.fspath(checkpoint)
-    path = _locate(checkpoint)
-    require_local(path)
+    path = _locate(os.fspath(checkpoint))
     if _is_safetensors(path):
         return _read_safetensors(path)
     return unwrap(path, read_torch(path))
+
+
+def read_content(checkpoint: str | os.PathLike, map_location: object = "cpu") -> object:
+    """Read all that a file holds, such as a training's state, as :func:`read_checkpoint` does.
+
+    Args:
+        checkpoint (str | os.PathLike): As of :func:`read_checkpoint`.
+        map_location (object): As of ``torch.load``; safetensors are read to the CPU. Defaults to
+            ``'cpu'``.
+
+    Returns:
+        object: What a torch file holds; of safetensors, their ``state_dict`` and ``meta``.
+
+    Raises:
+        InputError: As of :func:`read_checkpoint`.
+    """
+    path = _locate(os.fspath(checkpoint))
+    if _is_safetensors(path):
+        file = _read_safetensors(path)
+        return {"state_dict": file.state, "meta": file.meta}
+    return read_torch(path, map_location)
 
 
 def require_local(path: str) -> None:
@@ -100,21 +123,32 @@ def unwrap(path: str, content: object) -> Checkpoint:
 
 def _locate(checkpoint: str) -> str:
     if checkpoint.startswith(SHIPPED):
-        return str(Path(__file__).parent / "weights" / checkpoint.removeprefix(SHIPPED))
-    if checkpoint.startswith(("http://", "https://")):
-        return _download(checkpoint)
-    return checkpoint
+        path = str(Path(__file__).parent / "weights" / checkpoint.removeprefix(SHIPPED))
+    elif checkpoint.startswith(("http://", "https://")):
+        path = _download(checkpoint)
+    else:
+        path = os.path.expanduser(checkpoint)
+    require_local(path)
+    return path
 
 
 def _download(address: str) -> str:
-    folder = Path(torch.hub.get_dir()) / "checkpoints"
-    path = folder / address.rsplit("/", 1)[-1]
+    """Download once; the name's own hash, as publishers append it, is verified.
+
+    Without one the address is made a part of the name: every model of a hub has a file
+    ``model.safetensors``.
+    """
+    name = os.path.basename(urlsplit(address).path)
+    stated = re.search(r"-([0-9a-f]{8,})\.\w+$", name)
+    if not stated:
+        name = f"{hashlib.sha256(address.encode()).hexdigest()[:8]}-{name}"
+    path = Path(torch.hub.get_dir()) / "checkpoints" / name
     # One process of each machine downloads: the machines may share no disk.
     if not path.exists() and int(os.environ.get("LOCAL_RANK", get_rank())) == 0:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            torch.hub.download_url_to_file(address, str(path))
-        except OSError as error:
+            torch.hub.download_url_to_file(address, str(path), stated and stated[1])
+        except (OSError, RuntimeError) as error:  # no connection; another hash
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"checkpoint {address} cannot be downloaded ({reason}): {HOW_TO_NAME_A_FILE}"
@@ -162,7 +196,7 @@ def _safe_globals() -> list:
     ]
     scalars = [type(np.dtype(kind)) for kind in (np.float64, np.float32, np.int64, np.int32, bool)]
     getter = _under_name(_statistics_method, "builtins.getattr")
-    return [HistoryBuffer, getter, np.ndarray, np.dtype, *scalars, *rebuilders]
+    return [HistoryBuffer, ConfigDict, getter, np.ndarray, np.dtype, *scalars, *rebuilders]
 
 
 def _statistics_method(owner: object, name: str) -> Callable:
@@ -183,11 +217,11 @@ def _under_name(function: Callable, name: str) -> Callable:
     return call
 
 
-def read_torch(path: str) -> object:
+def read_torch(path: str, map_location: object = "cpu") -> object:
     """Read all that a torch file holds, under the rules of :func:`read_checkpoint`."""
     try:
         with torch.serialization.safe_globals(_safe_globals()):
-            return torch.load(path, map_location="cpu", weights_only=True)
+            return torch.load(path, map_location=map_location, weights_only=True)
     # What is no pickle at all leaves torch's safe unpickler in any of these ways.
     except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
         refused = [line.strip() for line in str(error).splitlines() if "GLOBAL" in line]
@@ -206,6 +240,7 @@ def _find_state(content: object, key: str = "") -> tuple[dict[str, Tensor], str]
     if not isinstance(content, Mapping):
         return {}, key
     for wrapper in WRAPPERS:
-        if isinstance(content.get(wrapper), Mapping):
-            return _find_state(content[wrapper], f"{key}.{wrapper}".lstrip("."))
+        found = _find_state(content.get(wrapper), f"{key}.{wrapper}".lstrip("."))
+        if found[0]:
+            return found
     return {name: value for name, value in content.items() if isinstance(value, Tensor)}, key

@@ -1,6 +1,7 @@
 """Checkpoints in and out of a run: what is loaded is fitted and reported, what is saved labelled.
 
-Importing this also teaches MMEngine's loader to read ``.safetensors`` files and ``mmsoftmor://``.
+Importing this also makes MMEngine's loader read files and addresses as ``init_cfg`` does: torch
+files without running code from them, safetensors, and ``mmsoftmor://``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from torch import nn
 
 from mmsoftmor.checkpoints.facts import META_KEY, facts_of_model
 from mmsoftmor.checkpoints.load import log_report
-from mmsoftmor.checkpoints.reader import SHIPPED, read_checkpoint, unwrap
+from mmsoftmor.checkpoints.reader import SHIPPED, read_content, unwrap
 from mmsoftmor.checkpoints.whole import find_backbone, fit_model, require_complete
 from mmsoftmor.errors import InputError
 
@@ -23,8 +24,9 @@ class BackboneCheckpointHook(Hook):
     """Fit and report what ``load_from`` loads; write SR-ViT's facts into what is saved.
 
     ``load_from`` then takes every file that ``init_cfg`` takes: a plain ViT's of any naming scheme,
-    or our own of another task or recursion depth. Saved checkpoints carry architecture, recursion
-    depth and unit, and mixing in ``meta['srvit']``. Models without an SR-ViT are left alone.
+    or our own of another task or recursion depth. Of a run that kept a moving average it is the
+    average. Saved checkpoints carry architecture, recursion depth and unit, and mixing in
+    ``meta['srvit']``. Models without an SR-ViT are left alone.
 
     Args:
         allow_partial: Whether a file that lacks a part of the backbone may be loaded.
@@ -51,6 +53,10 @@ class BackboneCheckpointHook(Hook):
         state, self.report = fit_model(file, model, self.allow_partial)
         checkpoint["state_dict"] = state
         log_report(self.report, self.report.backbone.notes)
+        raw = checkpoint.get("ema_state_dict")
+        if raw is not None and not (self.report.complete and _fits_as_it_is(raw, model)):
+            del checkpoint["ema_state_dict"]
+            runner.logger.info("ema_state_dict is left out: all starts from the average")
 
     def before_test(self, runner) -> None:
         if self.report is not None:
@@ -68,6 +74,16 @@ def _unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
+def _fits_as_it_is(raw: dict, model: nn.Module) -> bool:
+    """Whether the trained weights of a run that kept a moving average fit the model unchanged.
+
+    Such a run has the average under ``state_dict``, which was fitted, and the trained weights under
+    ``ema_state_dict``, which mmpretrain's EMAHook then puts in the place of the average.
+    """
+    own = {f"module.{name}": value.shape for name, value in model.state_dict().items()}
+    return own == {name: value.shape for name, value in raw.items() if name != "steps"}
+
+
 def _check_same(path: str, state: dict, model: nn.Module) -> None:
     """A run goes on with the very model that it began with."""
     own = {name: tuple(value.shape) for name, value in model.state_dict().items()}
@@ -82,8 +98,7 @@ def _check_same(path: str, state: dict, model: nn.Module) -> None:
         )
 
 
-@CheckpointLoader.register_scheme((SHIPPED, r".*\.safetensors$"), force=True)
-def load_from_safetensors(filename: str, map_location=None) -> dict:
-    """Read a file as :func:`~mmsoftmor.checkpoints.read_checkpoint` does, for MMEngine's loader."""
-    file = read_checkpoint(filename)
-    return {"state_dict": file.state, "meta": file.meta}
+@CheckpointLoader.register_scheme(("", "http://", "https://", SHIPPED), force=True)
+def load_from_checked(filename: str, map_location=None) -> object:
+    """Read a file for MMEngine's loader, whose own way would run code that the file carries."""
+    return read_content(filename, map_location)

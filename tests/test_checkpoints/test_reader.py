@@ -1,5 +1,6 @@
 """Reading checkpoint files: every form that users have, and nothing that runs code."""
 
+import hashlib
 import os
 import pickle
 from collections import OrderedDict
@@ -194,16 +195,60 @@ def test_download_that_fails_names_the_address_and_the_option(tmp_path, monkeypa
     assert not list(tmp_path.rglob("*.pth"))
 
 
-def test_address_is_downloaded_once(tmp_path, monkeypatch):
-    torch.save(STATE, tmp_path / "source.pth")
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A folder whose files are at ``file://`` addresses, behind a downloader that counts."""
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
-    calls = []
+    calls, fetch = [], torch.hub.download_url_to_file
 
-    def fetch(address, path):
+    def counted(address, *args):
         calls.append(address)
-        os.link(tmp_path / "source.pth", path)
+        return fetch(address.replace("https://example.org", tmp_path.as_uri()), *args)
 
-    monkeypatch.setattr(torch.hub, "download_url_to_file", fetch)
+    monkeypatch.setattr(torch.hub, "download_url_to_file", counted)
+    return tmp_path, calls
+
+
+def test_address_is_downloaded_once(served):
+    folder, calls = served
+    torch.save(STATE, folder / "deit.pth")
     for _ in range(2):
         assert_same(read_checkpoint("https://example.org/deit.pth").state, STATE)
     assert calls == ["https://example.org/deit.pth"]
+
+
+def test_files_of_one_name_at_two_addresses_are_kept_apart(served):
+    folder, _ = served
+    for value, name in enumerate(("vit", "dino")):
+        (folder / name).mkdir()
+        save_file({"a": torch.full((2,), float(value))}, folder / name / "model.safetensors")
+    for value, name in enumerate(("vit", "dino")):
+        file = read_checkpoint(f"https://example.org/{name}/model.safetensors")
+        assert (file.state["a"] == value).all()
+
+
+def test_hash_in_the_name_is_verified(served):
+    folder, _ = served
+    torch.save(STATE, folder / "deit.pth")
+    digest = hashlib.sha256((folder / "deit.pth").read_bytes()).hexdigest()[:8]
+    (folder / "deit.pth").rename(folder / f"deit-{digest}.pth")
+    assert_same(read_checkpoint(f"https://example.org/deit-{digest}.pth").state, STATE)
+    assert (folder / "hub" / "checkpoints" / f"deit-{digest}.pth").is_file()
+    torch.save(STATE, folder / "deit-0123abcd.pth")
+    with pytest.raises(InputError, match=r"deit-0123abcd\.pth cannot be downloaded \(invalid hash"):
+        read_checkpoint("https://example.org/deit-0123abcd.pth")
+    assert not (folder / "hub" / "checkpoints" / "deit-0123abcd.pth").exists()
+
+
+@pytest.mark.parametrize("empty", [{}, {"name": "vit"}], ids=str)
+def test_wrapper_without_tensors_is_passed_over(tmp_path, empty):
+    torch.save({"state_dict": empty, "model": STATE}, tmp_path / "file.pth")
+    file = read_checkpoint(tmp_path / "file.pth")
+    assert_same(file.state, STATE)
+    assert file.key == "model"
+
+
+def test_path_may_begin_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    torch.save(STATE, tmp_path / "file.pth")
+    assert_same(read_checkpoint("~/file.pth").state, STATE)

@@ -1,5 +1,7 @@
 """Checkpoints in a run: fitted and reported on the way in, labelled on the way out."""
 
+import os
+
 import pytest
 import torch
 from mmengine.runner import CheckpointLoader, Runner
@@ -18,7 +20,7 @@ ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 def model_cfg(classes=5, **backbone):
     return dict(
         type="mmpretrain.ImageClassifier",
-        backbone=dict(type="mmpretrain.SRViT", arch=ARCH, img_size=32, **backbone),
+        backbone={"type": "mmpretrain.SRViT", "arch": ARCH, "img_size": 32, **backbone},
         head=dict(type="mmpretrain.VisionTransformerClsHead", num_classes=classes, in_channels=32),
     )
 
@@ -42,15 +44,15 @@ def batches():
 def make_runner(tmp_path):
     count = iter(range(100))
 
-    def build(load_from=None, resume=False, hook=None, ema=False, **model):
+    def build(load_from=None, resume=False, hook=None, ema=False, lr=0.0, epochs=1, **model):
         hooks = [dict(type="BackboneCheckpointHook", **(hook or {}))]
-        hooks += [dict(type="EMAHook")] if ema else []
+        hooks += [dict(type="EMAHook" if ema is True else ema, momentum=0.5)] if ema else []
         return Runner(
             model=model_cfg(**model),
             work_dir=str(tmp_path / "run"),
             train_dataloader=batches(),
-            train_cfg=dict(by_epoch=True, max_epochs=2 if resume else 1),
-            optim_wrapper=dict(optimizer=dict(type="SGD", lr=0.0)),
+            train_cfg=dict(by_epoch=True, max_epochs=epochs + resume),
+            optim_wrapper=dict(optimizer=dict(type="SGD", lr=lr)),
             test_dataloader=batches(),
             test_cfg=dict(),
             test_evaluator=dict(type="mmpretrain.Accuracy"),
@@ -116,6 +118,96 @@ def test_resuming_with_another_model_is_refused_naming_both_shapes(make_runner, 
     make_runner(path, resume=True, recursion_depth=2).train()
     with pytest.raises(InputError, match=r"epoch_1\.pth.*\(2, 32\) in the file, \(3, 32\) in the"):
         make_runner(path, resume=True, recursion_depth=3).train()
+
+
+EMA_HOOKS = ["mmengine.EMAHook", "mmpretrain.EMAHook"]
+
+
+@pytest.fixture(params=EMA_HOOKS)
+def averaged(request, make_runner, tmp_path):
+    """A run at depth 2 with a moving average: its kind of hook, file, average and weights."""
+    make_runner(ema=request.param, lr=1.0, epochs=2, recursion_depth=2).train()
+    path = (tmp_path / "run" / "epoch_2.pth").rename(tmp_path / "averaged.pth")
+    content = torch.load(path, weights_only=False)
+    second = content["ema_state_dict"]
+    raw = {name.removeprefix("module."): value for name, value in second.items()}
+    name = "backbone.layers.0.attn.qkv.weight"
+    assert not torch.equal(content["state_dict"][name], raw[name])
+    return request.param, path, content["state_dict"], raw
+
+
+def average_of(runner):
+    (hook,) = [hook for hook in runner.hooks if hasattr(hook, "ema_model")]
+    return hook.ema_model.module
+
+
+def assert_layers(model, state):
+    assert next(model.parameters()).isfinite().all()
+    for name, value in model.backbone.layers.state_dict().items():
+        torch.testing.assert_close(value, state[f"backbone.layers.{name}"], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_average_starts_weights_and_average_of_a_run_at_any_depth(make_runner, averaged, depth):
+    kind, path, average, _ = averaged
+    for ema in (kind, False):
+        runner = make_runner(path, ema=ema, recursion_depth=depth)
+        runner.train()
+        assert_layers(runner.model, average)
+        if ema:
+            assert_layers(average_of(runner), average)
+        routers = [v for n, v in runner.model.named_parameters() if n.endswith("fc2.weight")]
+        assert {len(weight) for weight in routers} == ({depth} if depth > 1 else set())
+
+
+def test_average_starts_a_run_of_other_classes_and_size(make_runner, averaged):
+    kind, path, average, _ = averaged
+    runner = make_runner(path, ema=kind, recursion_depth=2, classes=7, img_size=64)
+    runner.train()
+    for model in (runner.model, average_of(runner)):
+        assert_layers(model, average)
+        assert model.backbone.pos_embed.shape == (1, 17, 32)
+        assert model.head.layers.head.weight.shape == (7, 32)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_testing_evaluates_the_average_and_beside_it_weights_that_fit(make_runner, averaged, depth):
+    kind, path, average, raw = averaged
+    runner = make_runner(path, ema=kind, recursion_depth=depth)
+    runner.test()
+    assert_layers(average_of(runner), average)
+    keeps_both = depth == 2 and kind == "mmpretrain.EMAHook"
+    assert_layers(runner.model, raw if keeps_both else average)
+
+
+def test_resuming_takes_up_weights_and_average(make_runner, averaged):
+    kind, path, average, raw = averaged
+    runner = make_runner(path, resume=True, ema=kind, recursion_depth=2)
+    runner.load_or_resume = lambda: None  # after the hooks are ready, before the first iteration
+    runner.call_hook("before_run")
+    runner.load_checkpoint(str(path))
+    assert_layers(average_of(runner), average)
+    assert_layers(runner.model, raw)
+
+
+class RunsCode:
+    """Creates a folder when unpickled."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return os.mkdir, (self.target,)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_code_in_a_file_that_a_run_starts_from_is_refused_unrun(make_runner, tmp_path, resume):
+    target = tmp_path / "was_run"
+    torch.save({"state_dict": {}, "meta": RunsCode(str(target))}, tmp_path / "evil.pth")
+    with pytest.raises(InputError, match=r"evil\.pth would run code.*mkdir") as error:
+        make_runner(tmp_path / "evil.pth", resume=resume, recursion_depth=2).train()
+    assert "\n" not in str(error.value)
+    assert not target.exists()
 
 
 def test_mmengines_loader_reads_safetensors(plain):
