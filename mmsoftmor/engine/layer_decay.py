@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from mmengine.logging import print_log
-from mmengine.optim import DefaultOptimWrapperConstructor
+from mmengine.optim import DefaultOptimWrapperConstructor, OptimWrapper
 from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 from mmsoftmor.errors import InputError
 
@@ -27,9 +28,20 @@ class RecursiveLayerDecayConstructor(DefaultOptimWrapperConstructor):
     Options in ``paramwise_cfg``: ``layer_decay_rate`` (float), the rate; 1.0 turns the decay off.
 
     Raises:
-        InputError: If ``paramwise_cfg`` has other keys, no backbone in the model knows its layers'
-            depths, or the backbone has a parameter that it cannot place.
+        InputError: If ``paramwise_cfg`` has other keys, the rate is none, the model is sharded, no
+            backbone in it knows its layers' depths, or the backbone has a parameter that it cannot
+            place.
     """
+
+    def __call__(self, model: nn.Module) -> OptimWrapper:
+        """Build the optimiser's wrapper for a model, which may be in one for several processes."""
+        if any(isinstance(module, FullyShardedDataParallel) for module in model.modules()):
+            raise InputError(
+                "optim_wrapper.constructor: sharding flattens and renames the weights, so that "
+                f"{type(self).__name__} would not know a norm from a layer: set "
+                "optim_wrapper.constructor=None and paramwise_cfg=None, or train without FSDP"
+            )
+        return super().__call__(model)
 
     def _validate_cfg(self) -> None:
         super()._validate_cfg()
@@ -37,6 +49,12 @@ class RecursiveLayerDecayConstructor(DefaultOptimWrapperConstructor):
             raise InputError(
                 f"optim_wrapper.paramwise_cfg has keys {sorted(self.paramwise_cfg)}; "
                 f"{type(self).__name__} takes layer_decay_rate alone"
+            )
+        rate = self.paramwise_cfg["layer_decay_rate"]
+        if not isinstance(rate, (int, float)) or not 0 < rate <= 1:
+            raise InputError(
+                f"optim_wrapper.paramwise_cfg.layer_decay_rate={rate!r} must be above 0 and at "
+                "most 1, which is no decay"
             )
 
     def add_params(self, params: list[dict], module: nn.Module, **kwargs) -> None:

@@ -5,13 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS as CLS_MODELS
 from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEG_MODELS
 from mmseg.utils import register_all_modules as register_mmseg
-from torch import nn
+from torch import distributed, nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 import mmsoftmor.engine  # noqa: F401  registers the constructor
 from mmsoftmor.apis.configs import configs_dir, shipped_config
@@ -170,6 +172,45 @@ def test_model_whose_backbone_knows_no_depths_is_refused():
 def test_other_options_are_refused_by_name(paramwise):
     with pytest.raises(InputError, match=next(iter(paramwise))):
         build(classifier(), **paramwise)
+
+
+@pytest.mark.parametrize("rate", [0, -0.7, 1.5, "0.7", None], ids=str)
+def test_rate_that_is_none_is_refused_by_value(rate):
+    with pytest.raises(InputError, match=rf"layer_decay_rate={rate!r}"):
+        build(classifier(), rate)
+
+
+@pytest.fixture
+def one_process(tmp_path):
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
+    yield
+    distributed.destroy_process_group()
+
+
+def test_model_wrapped_for_several_processes_has_the_same_groups(one_process):
+    model = classifier()
+    alone, wrapped = build(model), build(MMDistributedDataParallel(model, device_ids=None))
+    for one, other in zip(
+        alone.optimizer.param_groups, wrapped.optimizer.param_groups, strict=True
+    ):
+        assert (one["lr"], one["weight_decay"]) == (other["lr"], other["weight_decay"])
+        assert [*map(id, one["params"])] == [*map(id, other["params"])]
+
+
+@pytest.mark.parametrize("part", ["whole", "backbone"])
+@pytest.mark.parametrize("keep_shapes", [True, False])
+def test_sharded_model_is_refused_in_one_line(one_process, part, keep_shapes):
+    model = classifier()
+    options = dict(device_id=torch.device("cpu"), use_orig_params=keep_shapes)
+    if part == "whole":
+        model = FullyShardedDataParallel(model, **options)
+    else:
+        model.backbone = FullyShardedDataParallel(model.backbone, **options)
+    with pytest.raises(InputError, match=r"sharding.*constructor=None") as error:
+        build(model)
+    assert "\n" not in str(error.value)
 
 
 def test_exempt_parameters_are_trained_all_the_same(randomize):
