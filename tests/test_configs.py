@@ -5,9 +5,13 @@ import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
+from mmdet.structures.bbox import HorizontalBoxes
+from mmdet.structures.mask import BitmapMasks
+from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 from torch import nn
 
@@ -228,6 +232,31 @@ def test_large_scale_jitter_crops_to_1024_from_a_tenth_to_double(name):
     assert steps["RandomFlip"].prob == 0.5
     (pad,) = config.model.data_preprocessor.batch_augments
     assert (pad.type, pad.size) == ("BatchFixedSizePad", (1024, 1024))
+
+
+def one_square(low, high, side=32):
+    """Results of a pipeline: an image with one object, a square from ``low`` to ``high``."""
+    mask = np.zeros((1, side, side), np.uint8)
+    mask[0, low:high, low:high] = 1
+    return dict(
+        img=np.zeros((side, side, 3), np.uint8),
+        img_shape=(side, side),
+        gt_bboxes=HorizontalBoxes([[low, low, high, high]], dtype=torch.float32),
+        gt_bboxes_labels=np.array([1]),
+        gt_ignore_flags=np.array([False]),
+        gt_masks=BitmapMasks(mask, side, side),
+    )
+
+
+def test_object_that_is_wholly_pasted_over_is_no_target():
+    paste, clean, _ = load("maskrcnn_srvit_s_copypaste_coco").train_dataloader.dataset.pipeline
+    with DefaultScope.overwrite_default_scope("mmdet"):
+        both = Compose([paste, clean])
+    seen = set()
+    for _ in range(20):  # an object is pasted or not
+        results = both(one_square(4, 8) | {"mix_results": [one_square(0, 16)]})
+        seen.add(tuple(results["gt_bboxes"].tensor.flatten().tolist()))
+    assert seen == {(4.0, 4.0, 8.0, 8.0), (0.0, 0.0, 16.0, 16.0)}
 
 
 @pytest.mark.parametrize("size", ["t", "s", "b"])
