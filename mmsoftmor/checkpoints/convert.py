@@ -41,12 +41,15 @@ def convert(
 
     Raises:
         InputError: If the file holds no plain vision transformer or SR-ViT, if the target is timm's
-            names and the file recurses, or if the target's name has another ending.
+            names and the file recurses, or if the target's name has another ending, is the file's
+            own or cannot be written.
     """
     check_ending(out)
     if names not in TARGETS:
         raise InputError(f"--to {names}: use {' or '.join(TARGETS)}")
     file = read_checkpoint(checkpoint)
+    if os.path.exists(out) and os.path.samefile(out, file.path):
+        raise InputError(f"{out} is the file to be converted: give the new one another name")
     trunk = find_trunk(file, prefix)
     left_out = list(trunk.rest)
     if backbone_only:

@@ -36,7 +36,8 @@ def choose_layers(
         tuple[dict, dict]: The new trunk, and what each changed tensor was made from.
 
     Raises:
-        InputError: If the rule is unknown, or layers are averaged whose number does not divide.
+        InputError: If the rule is unknown, or layers are averaged whose number does not divide or
+            whose tensors differ.
     """
     if rule not in LAYER_RULES:
         raise InputError(f"init_cfg.layers={rule!r} is unknown; use {', '.join(LAYER_RULES)}")
@@ -51,7 +52,12 @@ def choose_layers(
         sources = _sources(i, have, count, unit, rule)
         for name in [name for name in state if name.startswith(f"layers.{sources[0]}.")]:
             inner = name.split(".", 2)[2]
-            values = [state[f"layers.{j}.{inner}"] for j in sources]
+            values = [state.get(f"layers.{j}.{inner}") for j in sources]
+            if len({None if value is None else value.shape for value in values}) > 1:
+                raise InputError(
+                    f"init_cfg.layers={rule!r}: layers {sources} of the file do not all have "
+                    f"{inner} in one shape; give a plain vision transformer's file"
+                )
             target = f"layers.{i}.{inner}"
             fewer[target] = values[0] if len(values) == 1 else _mean(values)
             if sources != [i]:

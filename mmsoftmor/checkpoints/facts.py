@@ -1,5 +1,6 @@
 """What a vision transformer is, told by a model, by a checkpoint's meta, or by tensors' shapes."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
 from torch import Tensor, nn
@@ -70,10 +71,7 @@ def facts_of_state(state: dict[str, Tensor], meta: dict) -> Facts:
     Returns:
         Facts: Shapes where both speak, for a file may have been cut since its meta was written.
     """
-    told = dict(meta.get(META_KEY) or {})
-    told = {f.name: told[f.name] for f in fields(Facts) if told.get(f.name) is not None}
-    if "grid" in told:
-        told["grid"] = tuple(told["grid"])
+    told = _told(meta)
     patches = state["patch_embed.projection.weight"]
     numbers = {int(name.split(".")[1]) for name in state if name.startswith("layers.")}
     routers = {int(name.split(".")[1]) for name in state if name.startswith("routers.")}
@@ -93,8 +91,25 @@ def facts_of_state(state: dict[str, Tensor], meta: dict) -> Facts:
     return Facts(**{"num_heads": None, **told, **seen})
 
 
+def _told(meta: dict) -> dict:
+    """Return the facts that a file's meta has, without what is no note of ours."""
+    told = meta.get(META_KEY)
+    if not isinstance(told, Mapping):
+        return {}
+    told = {f.name: told[f.name] for f in fields(Facts) if told.get(f.name) is not None}
+    grid = told.pop("grid", None)
+    if isinstance(grid, (list, tuple)) and len(grid) == 2:
+        told["grid"] = tuple(grid)
+    return told
+
+
 def _length(state: dict[str, Tensor], ending: str, start: str = "layers.") -> int:
     """Return the first axis of the first tensor so named, 0 without one."""
     return next(
-        (len(v) for name, v in state.items() if name.startswith(start) and name.endswith(ending)), 0
+        (
+            len(value)
+            for name, value in state.items()
+            if name.startswith(start) and name.endswith(ending) and value.ndim
+        ),
+        0,
     )

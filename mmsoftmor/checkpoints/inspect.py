@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from mmengine.registry import MODELS, DefaultScope
 
 from mmsoftmor.checkpoints.facts import Facts, facts_of_state
+from mmsoftmor.checkpoints.pos_embed import SPECIAL_TOKENS
 from mmsoftmor.checkpoints.reader import read_checkpoint
 from mmsoftmor.checkpoints.report import ModelReport, grouped
 from mmsoftmor.checkpoints.schemes import HEAD, find_trunk
-from mmsoftmor.checkpoints.whole import fit_model
+from mmsoftmor.checkpoints.whole import find_backbone, fit_model
 from mmsoftmor.engine.config import load_config
-from mmsoftmor.models.backbones.srvit import ARCH_KEYS, ARCHS, SPECIAL_TOKENS
+from mmsoftmor.errors import InputError
+from mmsoftmor.models.backbones.srvit import ARCH_KEYS, ARCHS
 
 
 @dataclass
@@ -96,7 +98,7 @@ def inspect_checkpoint(checkpoint: str | os.PathLike, prefix: str | None = None)
         facts=facts.to_meta(),
         tokens=tokens,
         positions=trunk.state["pos_embed"].shape[1] if "pos_embed" in trunk.state else 0,
-        classes=len(trunk.head.get(f"{HEAD}.bias", ())),
+        classes=trunk.head[f"{HEAD}.bias"].numel() if trunk.head else 0,
         rest=trunk.rest,
         meta=list(file.meta),
         backbone=_options(facts, "cls_token" in tokens),
@@ -107,11 +109,13 @@ def compare_with_config(checkpoint: str | os.PathLike, config: str) -> ModelRepo
     """Build a config's model and report what loading the file into it would do.
 
     Raises:
-        InputError: If the file does not fit; says why.
+        InputError: If the file does not fit, or the config has no SR-ViT; says why.
     """
     loaded = load_config(config)
     with DefaultScope.overwrite_default_scope(loaded.get("default_scope", "mmengine")):
         model = MODELS.build(loaded.model)
+    if find_backbone(model) is None:
+        raise InputError(f"--config {config}: its model has no SRViT to compare a file with")
     return fit_model(read_checkpoint(checkpoint), model)[1]
 
 

@@ -5,11 +5,11 @@ import os
 
 import torch
 from mmengine.logging import print_log
-from mmpretrain.models.utils import resize_pos_embed
 from torch import Tensor, nn
 
 from mmsoftmor.checkpoints.depth import choose_layers, fit_routers
 from mmsoftmor.checkpoints.facts import Facts, facts_of_model, facts_of_state
+from mmsoftmor.checkpoints.pos_embed import SPECIAL_TOKENS, adapt_pos_embed
 from mmsoftmor.checkpoints.reader import Checkpoint, read_checkpoint
 from mmsoftmor.checkpoints.report import LoadReport, grouped
 from mmsoftmor.checkpoints.schemes import ALTERING, Trunk, find_trunk
@@ -54,10 +54,7 @@ def load_pretrained(
     trunk = find_trunk(file, prefix)
     state, report = fit_trunk(file, trunk, model, allow_partial, layers)
     report.unused += [*trunk.head, *trunk.rest]
-    try:
-        model.load_state_dict(state, strict=False)
-    except InputError as error:
-        raise InputError(f"checkpoint {file.path}: {error}") from error
+    model.load_state_dict(state, strict=False)
     log_report(report, report.notes)
     return report
 
@@ -85,8 +82,8 @@ def fit_trunk(
         layers (str, optional): See :func:`load_pretrained`. Defaults to None.
 
     Returns:
-        tuple[dict[str, Tensor], LoadReport]: Tensors under the model's names, which its own
-        state-dict hook fits to its grid and class token, and the report.
+        tuple[dict[str, Tensor], LoadReport]: Tensors under the model's names and of its shapes,
+        beside what it has no place for; and the report.
 
     Raises:
         InputError: If the file does not fit the model.
@@ -99,12 +96,12 @@ def fit_trunk(
             state = _cut_layers(state, theirs, ours, layers, report)
         _check_arch(_mismatches(theirs, ours, layers, allow_partial))
         state = _fit_options(state, theirs, ours, report)
-        state = _fit_recursion(state, theirs, ours, allow_partial, report)
+        before = _fit_recursion(state, theirs, ours, allow_partial, report)
+        state = _fit_table(before, theirs, model)
     except InputError as error:
         raise InputError(f"checkpoint {file.path}: {error}") from error
-    state = _fit_grid(state, theirs, ours)
-    _compare(file, state, trunk.state.get("pos_embed"), model, report)
-    _check_whole(state, model, report, allow_partial)
+    _compare(file, before, state, model.state_dict(), report)
+    _check_whole(before, report, allow_partial)
     return state, report
 
 
@@ -180,6 +177,11 @@ def _fit_recursion(
     if theirs.recursion_depth == 1:
         return state
     both = ours.recursion_depth > 1
+    if both and theirs.mixing == "soft" and not partial and not any(map(_is_router, state)):
+        raise InputError(
+            f"its meta tells recursion_depth={theirs.recursion_depth} and mixing='soft', but it "
+            "has no routers: give the whole file, or set allow_partial=True to take the layers"
+        )
     if both and theirs.recursion_unit not in (None, ours.recursion_unit):
         what = (
             f"recursion_unit={theirs.recursion_unit} in the file, {ours.recursion_unit} in the "
@@ -191,12 +193,12 @@ def _fit_recursion(
                 "take the layers without the routers"
             )
         report.notes.append(f"{what}: the file's routers are left out")
-        return {name: value for name, value in state.items() if not name.startswith("routers.")}
+        return {name: value for name, value in state.items() if not _is_router(name)}
     if both and theirs.mixing not in (None, ours.mixing):
         report.notes.append(
             f"mixing={theirs.mixing!r} in the file, {ours.mixing!r} in the model: outputs differ"
         )
-    if both and theirs.mixing == ours.mixing == "soft":
+    if both and theirs.mixing == ours.mixing == "soft" and any(map(_is_router, state)):
         state, changed, note = fit_routers(state, ours.recursion_depth)
         report.converted.update(changed)
         report.notes += [note] if note else []
@@ -208,42 +210,67 @@ def _fit_recursion(
     return state
 
 
-def _fit_grid(state: dict, theirs: Facts, ours: Facts) -> dict:
-    """Resize a table whose grid the meta tells; the model's hook knows square ones alone."""
-    table, grid = state.get("pos_embed"), theirs.grid
-    if table is None or grid in (None, ours.grid):
-        return state
-    extra = table.shape[1] - grid[0] * grid[1]
-    if extra not in (0, 1):
-        return state
-    return {**state, "pos_embed": resize_pos_embed(table, grid, ours.grid, num_extra_tokens=extra)}
+def _is_router(name: str) -> bool:
+    return name.startswith("routers.")
 
 
-def _compare(
-    file: Checkpoint, state: dict, table: Tensor | None, model: nn.Module, report: LoadReport
-) -> None:
-    """Sort every tensor of the model and the file; ``table`` is the file's own position table."""
-    own = model.state_dict()
+def _fit_table(state: dict, theirs: Facts, model: nn.Module) -> dict:
+    """Fit the position table; special tokens that the model does not have go with their entries."""
+    if "pos_embed" not in state:
+        return state
+    special = [name for name in SPECIAL_TOKENS if name in state]
+    count = sum(state[name].shape[1] for name in special)
+    table = adapt_pos_embed(
+        state["pos_embed"], count, tuple(model.grid), model.with_cls_token, theirs.grid
+    )
+    dropped = special[1:] if model.with_cls_token else special
+    return {n: value for n, value in state.items() if n not in dropped} | {"pos_embed": table}
+
+
+def _compare(file: Checkpoint, before: dict, state: dict, own: dict, report: LoadReport) -> None:
+    """Sort every tensor of the model, ``own``, and of the file before its table was fitted."""
+    lost = "routers." if any(map(_is_router, state)) else ()  # a file that has some has them all
     for name, value in own.items():
         if name not in state:
-            (report.new if name.startswith(NEW_BY_DESIGN) else report.missing).append(name)
-        elif name == "pos_embed" and state[name].shape[-1] == value.shape[-1]:
-            same = state[name] is table and state[name].shape == value.shape
-            (report.matched if same else report.resized).append(name)
-        elif state[name].shape != value.shape:
+            new = name.startswith(NEW_BY_DESIGN) and not name.startswith(lost)
+            (report.new if new else report.missing).append(name)
+            continue
+        _check_values(file.path, name, state[name])
+        if state[name].shape != value.shape:
             raise InputError(
                 f"checkpoint {file.path}: {name} has shape {tuple(state[name].shape)}, the model's "
                 f"is {tuple(value.shape)}; build the model with the file's arch and options"
             )
+        if name == "pos_embed" and not _same(state[name], before[name]):
+            report.resized.append(name)
         elif name not in report.converted:
             report.matched.append(name)
-    report.unused = [name for name in state if name not in own]
+    report.unused = [name for name in before if name not in own]
     lacking = sum(own[name].numel() for name in report.missing)
     trunk = sum(v.numel() for name, v in own.items() if not name.startswith(NEW_BY_DESIGN))
     report.trunk_share = 1 - lacking / trunk
 
 
-def _check_whole(state: dict, model: nn.Module, report: LoadReport, partial: bool) -> None:
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a, b)
+
+
+def _check_values(path: str, name: str, value: Tensor) -> None:
+    """Refuse what would be copied into the model without a word and be no weights there."""
+    dense = value.layout is torch.strided and not value.is_meta
+    if not dense or not value.is_floating_point() or value.element_size() == 1:
+        raise InputError(
+            f"checkpoint {path}: {name} is no plain tensor of floating-point numbers ({value.dtype}"
+            f", {value.layout}, on {value.device}); give a file that is not quantised"
+        )
+    if not value.isfinite().all():
+        raise InputError(
+            f"checkpoint {path}: {name} has values that are infinite or not a number; give a file "
+            "from before the training diverged, or download it again"
+        )
+
+
+def _check_whole(state: dict, report: LoadReport, partial: bool) -> None:
     """Refuse a file that leaves a part of the trunk at random, or has parts we do not compute."""
     if partial:
         return

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmsoftmor.checkpoints.reader import read_torch, require_local, unwrap
-from mmsoftmor.checkpoints.write import torch_bytes
-from mmsoftmor.engine.atomic import write_bytes
+from mmsoftmor.checkpoints.reader import read_content, require_local, unwrap
+from mmsoftmor.checkpoints.write import encode, write_file
 from mmsoftmor.errors import InputError
 
 WEIGHTS = ("averaged", "raw")
@@ -25,34 +24,34 @@ def publish(
     ``ema_state_dict``.
 
     Args:
-        checkpoint (str | os.PathLike): A local torch file.
-        out (str, optional): Target without hash, such as ``weights/srvit_s.pth``. Defaults to None:
-            the checkpoint's own name.
+        checkpoint (str | os.PathLike): A local torch or safetensors file.
+        out (str, optional): Target without hash, such as ``weights/srvit_s.pth``; safetensors where
+            it ends so. Defaults to None: the checkpoint's own name.
         weights (str): ``'averaged'`` takes ``state_dict`` as it stands, ``'raw'`` the trained
             weights of a run that kept an average. Defaults to ``'averaged'``.
 
     Returns:
         str: The file that was written: the target with the first eight digits of its SHA-256
-        before the ending, which ``torch.hub`` verifies. The meta dict is kept whole.
+        before the ending, which ``torch.hub`` verifies. The meta dict is kept whole; of it,
+        safetensors hold SR-ViT's facts.
 
     Raises:
-        InputError: If the file cannot be read, or has no raw weights beside an average.
+        InputError: If the file cannot be read, has no raw weights beside an average, or the target
+            cannot be written.
     """
     path = os.fspath(checkpoint)
     require_local(path)
-    content = read_torch(path)
+    content = read_content(path)
     file = unwrap(path, content)
     state = file.state
     if weights == "raw":
         state = {**state, **_raw(path, content)}
     elif weights not in WEIGHTS:
         raise InputError(f"--weights {weights}: use {' or '.join(WEIGHTS)}")
-    # Copies, for a tensor that is a part of another would bring the whole other with it.
-    state = {name: value.detach().clone() for name, value in state.items()}
-    written = torch_bytes({"state_dict": state, "meta": file.meta})
+    written = encode(out or path, state, file.meta)
     stem, ending = osp.splitext(out or path)
     target = f"{stem}-{hashlib.sha256(written).hexdigest()[:8]}{ending or '.pth'}"
-    write_bytes(target, written)
+    write_file(target, written)
     return target
 
 

@@ -98,7 +98,8 @@ def read_content(checkpoint: str | os.PathLike, map_location: object = "cpu") ->
 def require_local(path: str) -> None:
     """Raise InputError unless the path is a file."""
     if not os.path.isfile(path):
-        raise InputError(f"checkpoint {path} does not exist: {HOW_TO_NAME_A_FILE}")
+        what = "is a folder" if os.path.isdir(path) else "does not exist"
+        raise InputError(f"checkpoint {path} {what}: {HOW_TO_NAME_A_FILE}")
 
 
 def unwrap(path: str, content: object) -> Checkpoint:
@@ -224,10 +225,10 @@ def read_torch(path: str, map_location: object = "cpu") -> object:
             return torch.load(path, map_location=map_location, weights_only=True)
     # What is no pickle at all leaves torch's safe unpickler in any of these ways.
     except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
-        refused = [line.strip() for line in str(error).splitlines() if "GLOBAL" in line]
+        refused = re.search(r"GLOBAL ([\w.]+)", str(error))
         if refused:
             raise InputError(
-                f"checkpoint {path} would run code ({refused[0]}); if you trust its source, load "
+                f"checkpoint {path} would run code ({refused[1]}); if you trust its source, load "
                 "it once with torch.load(weights_only=False) and save its state dict alone"
             ) from error
         raise InputError(
@@ -243,4 +244,5 @@ def _find_state(content: object, key: str = "") -> tuple[dict[str, Tensor], str]
         found = _find_state(content.get(wrapper), f"{key}.{wrapper}".lstrip("."))
         if found[0]:
             return found
-    return {name: value for name, value in content.items() if isinstance(value, Tensor)}, key
+    tensors = {name: value for name, value in content.items() if isinstance(value, Tensor)}
+    return {name: value for name, value in tensors.items() if isinstance(name, str)}, key

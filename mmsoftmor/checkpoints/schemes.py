@@ -13,6 +13,9 @@ from torch import Tensor
 from mmsoftmor.checkpoints.reader import HOW_TO_NAME_A_FILE, Checkpoint
 from mmsoftmor.errors import InputError
 
+# Axes of the stem's tensors, under our names.
+DIMS = {"patch_embed.projection.weight": 4, "pos_embed": 3}
+DIMS |= dict.fromkeys(("cls_token", "dist_token", "register_tokens"), 3)
 HEAD = "head.layers.head"  # mmpretrain's linear classification head, beside the backbone
 
 
@@ -192,12 +195,13 @@ def find_trunk(file: Checkpoint, prefix: str | None = None) -> Trunk:
     trunk = Trunk(scheme, prefix, {}, head={ours: file.state[n] for n, ours in head.items()})
     for name, value in file.state.items():
         ours = scheme.rename(name[len(prefix) :]) if name.startswith(prefix) else None
-        if ours is None and scheme is OURS and name.startswith(f"{prefix}routers."):
+        if scheme is OURS and re.match(rf"{re.escape(prefix)}routers\.\d+\.", name):
             ours = name[len(prefix) :]
         if ours is not None:
             trunk.state[ours] = value
         elif name not in head:
             trunk.rest.append(name)
+    _check_dims(file.path, trunk.state)
     _join_qkv(trunk)
     return trunk
 
@@ -230,6 +234,17 @@ def _find_head(state: dict[str, Tensor], scheme: Scheme, prefix: str) -> dict[st
         if all(name in state for name in names):
             return names
     return {}
+
+
+def _check_dims(path: str, state: dict[str, Tensor]) -> None:
+    """Refuse a stem of another kind: patches of a video, a table that is a map."""
+    for name, value in state.items():
+        dims = DIMS.get(name, value.ndim)
+        if value.ndim != dims:
+            raise InputError(
+                f"checkpoint {path}: {name} has shape {tuple(value.shape)}, that of a plain vision "
+                f"transformer has {dims} axes: give the file of a plain vision transformer"
+            )
 
 
 def _join_qkv(trunk: Trunk) -> None:

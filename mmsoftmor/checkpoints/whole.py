@@ -37,8 +37,8 @@ def fit_model(
             backbone. Defaults to False.
 
     Returns:
-        tuple[dict[str, Tensor], ModelReport]: Tensors under the model's names, all of its shapes
-        but the position table, which the backbone's state-dict hook fits; and the report.
+        tuple[dict[str, Tensor], ModelReport]: Tensors under the model's names and of its shapes,
+        beside what its backbone has no place for; and the report.
 
     Raises:
         InputError: If the file has no vision transformer, or one that does not fit.

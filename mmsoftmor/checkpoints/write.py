@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 
 import torch
 from safetensors.torch import save
@@ -24,25 +25,37 @@ def write_state(path: str, state: dict[str, Tensor], meta: dict) -> None:
             file holds texts alone, so it keeps SR-ViT's facts, as JSON.
 
     Raises:
-        InputError: If the ending is another.
+        InputError: If the ending is another, or nothing can be written there.
     """
     check_ending(path)
+    write_file(path, encode(path, state, meta))
+
+
+def encode(path: str, state: dict[str, Tensor], meta: dict) -> bytes:
+    """Return the content of the file that :func:`write_state` writes."""
+    # Copies, for a tensor that is a part of another would bring the whole other with it.
     state = {name: value.detach().clone().contiguous() for name, value in state.items()}
     if path.endswith(".safetensors"):
         notes = {META_KEY: json.dumps(meta[META_KEY])} if META_KEY in meta else {}
-        write_bytes(path, save(state, metadata={"format": "pt", **notes}))
-    else:
-        write_bytes(path, torch_bytes({"state_dict": state, "meta": meta}))
+        return save(state, metadata={"format": "pt", **notes})
+    buffer = io.BytesIO()
+    torch.save({"state_dict": state, "meta": meta}, buffer)
+    return buffer.getvalue()
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Write a file atomically; InputError where that cannot be."""
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder: name a file in it")
+    try:
+        write_bytes(path, content)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}): name another place"
+        ) from error
 
 
 def check_ending(path: str) -> None:
     """Raise InputError unless a target's name ends as one of ``ENDINGS``."""
     if not path.endswith(ENDINGS):
         raise InputError(f"{path}: end the name with {' or '.join(ENDINGS)}")
-
-
-def torch_bytes(content: object) -> bytes:
-    """Return what ``torch.save`` writes."""
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    return buffer.getvalue()

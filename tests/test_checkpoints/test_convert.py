@@ -121,7 +121,7 @@ def test_backbone_alone_of_a_recursive_detector_with_its_facts(make_mask_rcnn, r
     assert file.meta[META_KEY]["num_heads"] == 2
     assert file.meta[META_KEY]["recursion_depth"] == 2
     model = SRViT(dict(ARCH, num_layers=4), img_size=64, recursion_depth=2)
-    with pytest.raises(InputError, match=r"missing: cls_token"):
+    with pytest.raises(InputError, match=r"with_cls_token=False"):
         load_pretrained(model, tmp_path / "out" / "backbone.safetensors")
 
 
@@ -157,3 +157,38 @@ def test_what_cannot_be_converted_is_refused_in_one_line(make_srvit, timm_model,
             convert(tmp_path / name, str(tmp_path / out), names)
         assert "\n" not in str(error.value)
         assert not (tmp_path / out).exists()
+
+
+def test_file_is_not_converted_onto_itself(timm_model, tmp_path):
+    torch.save(timm_model.state_dict(), tmp_path / "timm.pth")
+    before = (tmp_path / "timm.pth").read_bytes()
+    with pytest.raises(InputError, match=r"timm\.pth is the file to be converted"):
+        convert(tmp_path / "timm.pth", f"{tmp_path}/./timm.pth")
+    assert (tmp_path / "timm.pth").read_bytes() == before
+
+
+@pytest.mark.parametrize("ending", [".pth", ".safetensors"])
+def test_other_file_of_the_targets_name_is_replaced_whole(timm_model, tmp_path, ending):
+    torch.save(timm_model.state_dict(), tmp_path / "timm.pth")
+    out = tmp_path / f"out{ending}"
+    out.write_bytes(b"what was there before")
+    convert(tmp_path / "timm.pth", str(out), "timm")
+    assert_same(written(out), timm_model.state_dict())
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([out.name, "timm.pth"])
+
+
+@pytest.mark.parametrize(
+    ("out", "named"),
+    [
+        ("folder.pth", r"folder\.pth is a folder"),
+        ("file/out.pth", r"file/out\.pth cannot be written \(File exists\)"),
+        ("/proc/out.pth", r"/proc/out\.pth cannot be written"),
+    ],
+)
+def test_target_that_cannot_be_written_is_one_line(timm_model, tmp_path, out, named):
+    torch.save(timm_model.state_dict(), tmp_path / "timm.pth")
+    (tmp_path / "folder.pth").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=named) as error:
+        convert(tmp_path / "timm.pth", str(tmp_path / out))
+    assert "\n" not in str(error.value)

@@ -9,12 +9,14 @@ import pytest
 import torch
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
+from safetensors.torch import load_file
 from torch import nn
 
 from mmsoftmor.checkpoints import read_checkpoint
 from mmsoftmor.checkpoints.facts import META_KEY, facts_of_model
 from mmsoftmor.checkpoints.inspect import inspect_checkpoint
 from mmsoftmor.checkpoints.publish import publish
+from mmsoftmor.checkpoints.write import write_state
 from mmsoftmor.engine import cli
 from mmsoftmor.errors import InputError
 
@@ -88,6 +90,26 @@ def test_publishing_twice_gives_the_same_file(run, tmp_path):
     assert Path(first).parent == path.parent
 
 
+@pytest.mark.parametrize("source", [".pth", ".safetensors"])
+@pytest.mark.parametrize("target", [".pth", ".safetensors"])
+def test_form_of_the_file_is_what_the_name_says(make_srvit, tmp_path, source, target):
+    model = make_srvit(recursion_depth=2)
+    meta = {META_KEY: facts_of_model(model).to_meta()}
+    write_state(str(tmp_path / f"in{source}"), model.state_dict(), meta)
+    published = publish(tmp_path / f"in{source}", str(tmp_path / f"out{target}"))
+    assert published.endswith(target)
+    assert same(published, model)
+    assert read_checkpoint(published).meta[META_KEY]["recursion_depth"] == 2
+    if target == ".safetensors":
+        assert set(load_file(published)) == set(model.state_dict())
+
+
+def test_target_that_cannot_be_written_is_one_line(recursive):
+    with pytest.raises(InputError, match=r"/proc/out-\w{8}\.pth cannot be written") as error:
+        publish(recursive, "/proc/out.pth")
+    assert "\n" not in str(error.value)
+
+
 def tool(name):
     spec = importlib.util.spec_from_file_location(f"tools_{name}", TOOLS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -147,6 +169,14 @@ def test_comparing_with_a_config_reports_or_refuses(tmp_path, make_srvit, capsys
     assert "left at their initialisation: neck" in printed
     with pytest.raises(InputError, match=r"embed_dims=128 in the file, 384 in the model"):
         main([str(tmp_path / "nano.pth"), "--config", "maskrcnn_srvit_s_coco"])
+
+
+def test_config_without_sr_vit_has_nothing_to_compare(recursive, tmp_path):
+    backbone = "dict(type='mmpretrain.ResNet', depth=18)"
+    model = f"model = dict(type='ImageClassifier', backbone={backbone})"
+    (tmp_path / "resnet.py").write_text(f"default_scope = 'mmpretrain'\n{model}\n")
+    with pytest.raises(InputError, match=r"resnet\.py: its model has no SRViT"):
+        tool("inspect_file").main([str(recursive), "--config", str(tmp_path / "resnet.py")])
 
 
 def test_tools_publish_and_convert(recursive, tmp_path, capsys):

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmsoftmor.checkpoints import load_pretrained
+from mmsoftmor.checkpoints.pos_embed import SPECIAL_TOKENS, adapt_pos_embed
 from mmsoftmor.errors import InputError
 from mmsoftmor.models.layers import (
     MIXINGS,
     Router,
     TransformerLayer,
-    adapt_pos_embed,
     in_windows,
     recurse,
 )
@@ -35,9 +35,6 @@ ARCHS = {
 }
 INIT_KEYS = ("checkpoint", "prefix", "allow_partial", "layers")
 ROUTER_KEYS = ("hidden_ratio", "init")
-# What a file may hold before its patches: DeiT's distillation token or DINOv2's registers come
-# after the class token.
-SPECIAL_TOKENS = ("cls_token", "dist_token", "register_tokens")
 OUT_TYPES = ("cls_token", "raw", "featmap", "avg_featmap")
 
 
@@ -317,8 +314,9 @@ class SRViT(BaseBackbone):
             return
         tokens = [state_dict.get(f"{prefix}{name}") for name in SPECIAL_TOKENS]
         special = sum(token.shape[1] for token in tokens if token is not None)
+        own = special == int(self.with_cls_token)
         state_dict[f"{prefix}pos_embed"] = adapt_pos_embed(
-            table, special, self.grid, self.with_cls_token
+            table, special, self.grid, self.with_cls_token, self.grid if own else None
         )
         if not self.with_cls_token:
             state_dict.pop(f"{prefix}cls_token", None)

@@ -1,7 +1,6 @@
-"""The building blocks: recursion with its mixture, attention, windows, position embedding."""
+"""The building blocks: recursion with its mixture, attention, windows."""
 
 from mmsoftmor.models.layers.attention import Attention, TransformerLayer
-from mmsoftmor.models.layers.pos_embed import adapt_pos_embed
 from mmsoftmor.models.layers.softmor import MIXINGS, Router, recurse
 from mmsoftmor.models.layers.window import in_windows, window_merge, window_partition
 
@@ -10,7 +9,6 @@ __all__ = [
     "Attention",
     "Router",
     "TransformerLayer",
-    "adapt_pos_embed",
     "in_windows",
     "recurse",
     "window_merge",

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from mmsoftmor.checkpoints.pos_embed import adapt_pos_embed
 from mmsoftmor.errors import InputError
-from mmsoftmor.models.layers import adapt_pos_embed
 
 DIM = 8
 

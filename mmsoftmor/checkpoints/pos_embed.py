@@ -8,9 +8,17 @@ from torch import Tensor
 
 from mmsoftmor.errors import InputError
 
+# What a file may hold before its patches: DeiT's distillation token or DINOv2's registers come
+# after the class token.
+SPECIAL_TOKENS = ("cls_token", "dist_token", "register_tokens")
+
 
 def adapt_pos_embed(
-    table: Tensor, special_tokens: int, grid: tuple[int, int], with_cls_token: bool
+    table: Tensor,
+    special_tokens: int,
+    grid: tuple[int, int],
+    with_cls_token: bool,
+    source_grid: tuple[int, int] | None = None,
 ) -> Tensor:
     """Fit a stored position table to a model's grid and class token.
 
@@ -24,6 +32,9 @@ def adapt_pos_embed(
             Some families give only the class token an entry in the table, some give none.
         grid (tuple[int, int]): Rows and columns of the model's table.
         with_cls_token (bool): Whether the model has a class token.
+        source_grid (tuple[int, int], optional): Rows and columns that the table is known to have;
+            ignored where its entries are others. Defaults to None: a square grid if one fits (a
+            24x24 table has as many entries as an 18x32 one), else the model's.
 
     Returns:
         Tensor: Table of shape (1, rows * cols (+ 1 with a class token), C).
@@ -32,7 +43,7 @@ def adapt_pos_embed(
         InputError: If no grid fits the number of entries, or the model has a class token and the
             file neither the token nor an entry for it.
     """
-    source_grid, stored = _source_grid(table.shape[1], special_tokens, grid)
+    source_grid, stored = _source_grid(table.shape[1], special_tokens, grid, source_grid)
     if with_cls_token and not stored and not special_tokens:
         raise InputError(
             f"the file's position table has {table.shape[1]} entries, a "
@@ -47,16 +58,22 @@ def adapt_pos_embed(
 
 
 def _source_grid(
-    entries: int, special_tokens: int, grid: tuple[int, int]
+    entries: int,
+    special_tokens: int,
+    grid: tuple[int, int],
+    source_grid: tuple[int, int] | None,
 ) -> tuple[tuple[int, int], int]:
     """Return the stored grid and how many special tokens have an entry in the table."""
-    for stored in sorted({special_tokens, min(special_tokens, 1), 0}, reverse=True):
-        patches = entries - stored
-        if patches == grid[0] * grid[1]:
-            return grid, stored
-        side = math.isqrt(max(patches, 0))
-        if side and side * side == patches:
+    if source_grid and entries - special_tokens == math.prod(source_grid):
+        return source_grid, special_tokens
+    counts = sorted({special_tokens, min(special_tokens, 1), 0}, reverse=True)
+    for stored in counts:
+        side = math.isqrt(max(entries - stored, 0))
+        if side and side * side == entries - stored:
             return (side, side), stored
+    for stored in counts:
+        if entries - stored == math.prod(grid):
+            return grid, stored
     raise InputError(
         f"the file's position table has {entries} entries for {special_tokens} special tokens: no "
         f"square grid has that many, and the model's grid is {grid[0]}x{grid[1]}; give the file "
