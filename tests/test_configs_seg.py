@@ -159,18 +159,20 @@ def test_three_line_child_changes_the_data_and_its_classes(tmp_path, name):
     assert {part["num_classes"] for _, part in class_counters(config)} == {2}
 
 
-def test_child_says_once_what_the_label_values_mean(tmp_path):
+def test_child_says_once_how_files_are_called_and_what_their_values_mean(tmp_path):
     child = tmp_path / "child.py"
     child.write_text(
         '_base_ = "mmsoftmor::upernet_srvit_s_ade20k.py"\n'
         "reduce_zero_label = False\n"
         "value_map = ((255, 1),)\n"
+        'img_suffix, seg_map_suffix = ".png", "_label.png"\n'
     )
     config = load_config(str(child))
     for split in ("train", "val", "test"):
         (dataset,) = leaf_datasets(config[f"{split}_dataloader"])
         assert dataset.reduce_zero_label is False
         assert dataset.value_map == ((255, 1),)
+        assert (dataset.img_suffix, dataset.seg_map_suffix) == (".png", "_label.png")
 
 
 def test_single_step_sibling_is_the_plain_vit_under_the_same_recipe():

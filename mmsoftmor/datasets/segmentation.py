@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import cv2
 from mmseg.datasets import ADE20KDataset
 from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.registry import DATASETS, TRANSFORMS
@@ -28,7 +29,7 @@ class ADELayoutDataset(ADE20KDataset):
     """
 
     def __init__(self, value_map: Sequence[tuple[int, int]] | None = None, **kwargs) -> None:
-        self.value_map = tuple((int(old), int(new)) for old, new in value_map or ())
+        self.value_map = value_map or ()
         super().__init__(**kwargs)
 
     @classmethod
@@ -57,6 +58,20 @@ class ADELayoutDataset(ADE20KDataset):
         """List the samples: mmseg's keys, and ``label_coding``."""
         coding = self.coding
         return [dict(sample, label_coding=coding) for sample in super().load_data_list()]
+
+    def prepare_data(self, idx: int) -> dict:
+        """Run the pipeline on a sample.
+
+        Raises:
+            InputError: OpenCV refuses the image, such as one of 1 x 5000 pixels of which nothing
+                is left after resizing; names the file.
+        """
+        try:
+            return super().prepare_data(idx)
+        except cv2.error as error:
+            path = self.get_data_info(idx)["img_path"]
+            reason = " ".join(str(error).split())
+            raise InputError(f"{path}: image cannot be used, remove it ({reason})") from error
 
 
 @TRANSFORMS.register_module()

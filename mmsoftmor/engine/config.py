@@ -18,15 +18,16 @@ from mmsoftmor.apis.configs import SCOPE, register_config_scope, shipped_config
 from mmsoftmor.errors import InputError
 
 SPLITS = ("train", "val", "test")
-LABEL_KEYS = ("reduce_zero_label", "value_map")
+LABEL_KEYS = ("reduce_zero_label", "value_map", "img_suffix", "seg_map_suffix")
 
 
 def load_config(path: str, options: dict | None = None) -> Config:
     """Read a config file or a shipped config and let the shared settings reach every copy.
 
     The shared settings are the top-level ``data_root``, ``classes`` (tuple of names, or None for
-    the dataset's own), ``palette``, ``reduce_zero_label``, ``value_map``, ``recursion_depth`` and
-    ``max_epochs``, whose schedule is stretched in proportion.
+    the dataset's own), ``palette``, ``reduce_zero_label``, ``value_map``, ``img_suffix``,
+    ``seg_map_suffix``, ``recursion_depth``, and ``max_epochs`` or ``max_iters``, whose schedule is
+    stretched in proportion.
     They reach the datasets' ``data_root``, ``metainfo`` and keys of the same name, the evaluators'
     ``ann_file``, the heads' ``num_classes`` (the RPN's stays) and the backbone's
     ``recursion_depth``. A value that a child or an option wrote there itself wins.
@@ -39,8 +40,8 @@ def load_config(path: str, options: dict | None = None) -> Config:
         The complete config.
 
     Raises:
-        InputError: No such config, a base or a custom import that cannot be had, or class names
-            that are no tuple.
+        InputError: No such config, a base or a custom import that cannot be had, a dict in the
+            place of another value, or class names or a palette that cannot be meant.
     """
     path = _find(path)
     register_config_scope()
@@ -50,7 +51,8 @@ def load_config(path: str, options: dict | None = None) -> Config:
         config.merge_from_dict(options)
     _check_classes(config)
     _follow_depth(config, ancestors)
-    _follow_epochs(config, ancestors)
+    for key in ("max_epochs", "max_iters"):
+        _follow_length(config, key, ancestors)
     _follow_classes(config, ancestors)
     _follow_data_root(config, ancestors)
     for key in LABEL_KEYS:
@@ -112,6 +114,8 @@ def _read(path: str) -> Config:
         raise InputError(f"{path}: a base config is missing: {error}") from error
     except ImportError as error:
         raise InputError(f"{path}: an import failed: {_first_cause(error)}") from error
+    except TypeError as error:  # MMEngine's own words name the key and the mend
+        raise InputError(f"{path}: {error}") from error
 
 
 def _first_cause(error: BaseException) -> str:
@@ -138,6 +142,21 @@ def _check_classes(config: Config) -> None:
         raise InputError(f"classes = {classes!r} is one string: write a tuple, ({classes!r},)")
     if classes is not None and len(set(classes)) != len(classes):
         raise InputError(f"classes names a class twice: {tuple(classes)}")
+    palette = config.get("palette")
+    if palette is None:
+        return
+    if classes is None:
+        raise InputError("palette is set but classes is not: add classes, one name per colour")
+    if len(palette) != len(classes):
+        raise InputError(f"palette has {len(palette)} colours but classes {len(classes)} names")
+    wrong = [colour for colour in palette if not _is_colour(colour)]
+    if wrong:
+        raise InputError(f"palette: {wrong[0]!r} is no colour: write (red, green, blue), 0 to 255")
+
+
+def _is_colour(value) -> bool:
+    is_triple = isinstance(value, (list, tuple)) and len(value) == 3
+    return is_triple and all(isinstance(part, int) and 0 <= part <= 255 for part in value)
 
 
 def _follow_depth(config: Config, ancestors: list[Config]) -> None:
@@ -148,28 +167,29 @@ def _follow_depth(config: Config, ancestors: list[Config]) -> None:
         backbone["recursion_depth"] = depth
 
 
-def _follow_epochs(config: Config, ancestors: list[Config]) -> None:
+def _follow_length(config: Config, key: str, ancestors: list[Config]) -> None:
     """Let another ``max_epochs``, set at the top or in ``train_cfg``, reach the whole schedule.
 
-    An inherited schedule is stretched in proportion; one that a child wrote itself stays.
+    The same for ``max_iters``. An inherited schedule is stretched in proportion; one that a child
+    wrote itself stays.
     """
-    before = next((c for c in ancestors if "max_epochs" in c and _epochs(c) == c.max_epochs), None)
-    if before is None or _epochs(config) is None:
+    before = next((c for c in ancestors if key in c and _length(c, key) == c[key]), None)
+    if before is None or _length(config, key) is None:
         return
-    old = before.max_epochs
-    new = config.max_epochs if config.max_epochs != old else _epochs(config)
+    old = before[key]
+    new = config[key] if config[key] != old else _length(config, key)
     if new == old:
         return
-    config.max_epochs = config.train_cfg["max_epochs"] = new
+    config[key] = config.train_cfg[key] = new
     schedulers = config.get("param_scheduler")
     if schedulers == before.get("param_scheduler"):
         for scheduler in [schedulers] if isinstance(schedulers, dict) else schedulers or ():
-            if scheduler.get("by_epoch", True):
+            if scheduler.get("by_epoch", True) == (key == "max_epochs"):
                 _stretch(scheduler, old, new)
 
 
-def _epochs(config: Config) -> int | None:
-    return (config.get("train_cfg") or {}).get("max_epochs")
+def _length(config: Config, key: str) -> int | None:
+    return (config.get("train_cfg") or {}).get(key)
 
 
 def _stretch(scheduler: dict, old: int, new: int) -> None:

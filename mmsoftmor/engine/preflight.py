@@ -10,7 +10,8 @@ import importlib.util
 import inspect
 import os
 import os.path as osp
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -24,7 +25,12 @@ from mmsoftmor.engine.config import (
     leaf_datasets,
     model_parts,
 )
-from mmsoftmor.engine.label_check import check_labels
+from mmsoftmor.engine.label_check import (
+    check_labels,
+    check_listing,
+    describe_labels,
+    read_labels,
+)
 from mmsoftmor.errors import InputError
 
 _SPLITS = {"train": ("train", "val"), "test": ("test",)}
@@ -53,12 +59,15 @@ _LEGACY_KEYS = {
 }
 
 
-def check(config: Config, mode: str = "train") -> None:
+def check(
+    config: Config, mode: str = "train", report: Callable[[str], object] | None = None
+) -> None:
     """Check a config and the data it names.
 
     Args:
         config: A complete config, as :func:`~mmsoftmor.engine.config.load_config` returns it.
         mode: ``train`` checks the training and validation parts, ``test`` the test part.
+        report: Is given a table of each segmentation dataset's labels, before they are judged.
 
     Raises:
         InputError: The first mistake found, with its mend.
@@ -74,7 +83,7 @@ def check(config: Config, mode: str = "train") -> None:
             if _is_coco(dataset):
                 check_coco(dataset, name, _classes(config, dataset), _has_masks(config))
             if _is_ade_layout(dataset):
-                _check_label_maps(config, dataset, name, split)
+                _check_label_maps(config, dataset, name, split, report)
         _check_evaluator(config, split)
 
 
@@ -201,13 +210,42 @@ def _is_ade_layout(dataset: dict) -> bool:
     return dataset["type"] == "ADELayoutDataset" and not dataset.get("backend_args")
 
 
-def _check_label_maps(config: Config, dataset: dict, name: str, split: str) -> None:
-    if not (dataset.get("data_prefix") or {}).get("seg_map_path"):
+def _check_label_maps(
+    config: Config,
+    dataset: dict,
+    name: str,
+    split: str,
+    report: Callable[[str], object] | None,
+) -> None:
+    has_labels = bool((dataset.get("data_prefix") or {}).get("seg_map_path"))
+    if not has_labels:
         _check_compares_nothing(config, name, split)
-        return
     # Only the dataset itself knows its defaults and how images and labels belong together.
     built = _dataset_type(config, dataset)(**_without_reading(dataset))
-    check_labels(built.load_data_list(), name, built.coding)
+    samples = built.load_data_list()
+    suffixes = (built.img_suffix, built.seg_map_suffix)
+    check_listing(samples, built.data_prefix, suffixes, name, whole=not dataset.get("ann_file"))
+    _check_output_names(config, samples, split)
+    if not has_labels:
+        return
+    facts = read_labels(samples, name)
+    if report:
+        report(describe_labels(facts, built.coding, built.metainfo["classes"]))
+    check_labels(facts, built.coding)
+
+
+def _check_output_names(config: Config, samples: list[dict], split: str) -> None:
+    """mmseg writes the prediction of a/x.jpg and of b/x.jpg to one x.png."""
+    metrics = evaluator_metrics(config.get(f"{split}_evaluator"))
+    if split == "train" or not any(metric.get("output_dir") for metric in metrics):
+        return
+    stems = Counter(osp.splitext(osp.basename(sample["img_path"]))[0] for sample in samples)
+    stem, number = stems.most_common(1)[0]
+    if number > 1:
+        raise InputError(
+            f"{split}_evaluator.output_dir: predictions are named after their images, and {number} "
+            f"images are called {stem!r}, the last would replace the others: rename them"
+        )
 
 
 def _without_reading(dataset: dict) -> dict:

@@ -38,7 +38,7 @@ def test_16_bit_values_are_not_cut(tmp_path):
     cv2.imwrite(str(tmp_path / "a.png"), np.array([[1, 257]], np.uint16))
     values, _ = read_label_map(str(tmp_path / "a.png"))
     assert values.tolist() == [[1, 257]]
-    with pytest.raises(InputError, match=r"a\.png: label value 257, but 2 classes"):
+    with pytest.raises(InputError, match=r"a\.png: label value 257 does not fit 8 bits"):
         LabelCoding(num_classes=2).encode(values, str(tmp_path / "a.png"))
 
 
@@ -55,6 +55,35 @@ def test_missing_and_undecodable_files_are_named(tmp_path):
     (tmp_path / "text.png").write_text("no image")
     with pytest.raises(InputError, match=r"text\.png: is no image"):
         read_label_map(str(tmp_path / "text.png"))
+
+
+@pytest.mark.parametrize("value", [-1, 65536, 2_000_000_000])
+def test_32_bit_values_that_no_table_could_hold_are_refused(tmp_path, value):
+    Image.fromarray(np.array([[1, value]], np.int32)).save(tmp_path / "a.tif")
+    with pytest.raises(InputError, match=rf"a\.tif: label values .*{value}.*0 to 255"):
+        read_label_map(str(tmp_path / "a.tif"))
+
+
+def test_jpeg_is_refused_because_it_changes_values(tmp_path):
+    cv2.imwrite(str(tmp_path / "a.jpg"), np.ones((4, 5), np.uint8))
+    with pytest.raises(InputError, match=r"a\.jpg: JPEG changes"):
+        read_label_map(str(tmp_path / "a.jpg"))
+
+
+@pytest.mark.parametrize(
+    "value_map", [(0, 1), {0: 1}, ((300, 1),), ((3, -1),), ((3, 999),), ((1, 2, 3),), (("0", 1),)]
+)
+def test_value_map_that_is_no_pairs_of_8_bits_is_refused(value_map):
+    with pytest.raises(InputError, match=r"value_map = .* is no pair"):
+        LabelCoding(num_classes=2, value_map=value_map)
+
+
+@pytest.mark.parametrize(("reduce", "most"), [(True, 254), (False, 255)])
+def test_more_classes_than_8_bits_hold_are_refused(reduce, most):
+    coding = LabelCoding(most, reduce_zero_label=reduce)
+    assert len(set(coding.table) - {255}) == most
+    with pytest.raises(InputError, match=f"{most} at most"):
+        LabelCoding(most + 1, reduce_zero_label=reduce)
 
 
 def test_zero_is_reduced_exactly_once():

@@ -105,6 +105,14 @@ def test_labels_are_not_resized_with_the_image_in_testing(layout):
     assert sample["data_samples"].gt_sem_seg.data.shape == (1, 3, 4)
 
 
+def test_image_that_resizing_leaves_nothing_of_is_named(layout, tmp_path):
+    dataset = layout(pipeline=[PIPELINE[0], dict(type="Resize", scale=(20, 5), keep_ratio=True)])
+    cv2.imwrite(str(tmp_path / "images" / "a.jpg"), np.zeros((1, 50, 3), np.uint8))
+    with pytest.raises(InputError, match=r"images/a\.jpg: image cannot be used") as caught:
+        dataset[0]
+    assert "\n" not in str(caught.value)
+
+
 def test_images_without_labels_load_for_prediction(layout):
     sample = layout(data_prefix=dict(img_path="images"))[0]["data_samples"]
     assert "gt_sem_seg" not in sample

@@ -194,6 +194,37 @@ def test_epochs_of_a_child_stretch_the_inherited_schedule(tmp_path, line):
     assert warmup["end"] == 500
 
 
+@pytest.mark.parametrize("line", ["max_iters = 8000", "train_cfg = dict(max_iters=8000)"])
+def test_iterations_of_a_child_stretch_the_inherited_schedule(tmp_path, line):
+    child = tmp_path / "child.py"
+    child.write_text(f'_base_ = "mmsoftmor::upernet_srvit_s_ade20k.py"\n{line}\n')
+    config = load_config(str(child))
+    warmup, decay = config.param_scheduler
+    assert config.train_cfg.max_iters == config.max_iters == 8000
+    assert (decay["begin"], decay["end"], warmup["end"]) == (1500, 8000, 1500)
+
+
+def test_dict_in_the_place_of_another_value_is_one_line(child):
+    with pytest.raises(InputError, match=r"child\.py: data_root=.*_delete_=True") as caught:
+        child('data_root = dict(path="/data")')
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('classes = ("a", "b")\npalette = [(1, 2, 3)]', "1 colours but classes 2 names"),
+        ('classes = ("a",)\npalette = [(1, 2)]', r"\(1, 2\) is no colour"),
+        ('classes = ("a",)\npalette = [(1, 2, 256)]', "is no colour"),
+        ('classes = ("a",)\npalette = ["red"]', "'red' is no colour"),
+        ("palette = [(1, 2, 3)]", "classes is not"),
+    ],
+)
+def test_palette_that_does_not_fit_the_classes_is_refused(child, lines, words):
+    with pytest.raises(InputError, match=words):
+        child(lines)
+
+
 def test_schedule_that_a_child_wrote_itself_stays(tmp_path):
     child = tmp_path / "child.py"
     child.write_text(

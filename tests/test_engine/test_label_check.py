@@ -121,8 +121,53 @@ def test_image_without_label_map_is_named(layout, tmp_path):
     expect(config, "labels/1.png", "images/1.jpg", "does not exist")
 
 
-def test_folder_without_images_of_that_suffix_is_named(layout):
-    expect(layout(GOOD, img_suffix=".tif"), "train_dataloader.dataset", "img_suffix")
+@pytest.mark.parametrize("suffix", [".tif", ".JPG"])
+def test_folder_without_images_of_that_suffix_is_named_with_those_it_has(layout, suffix):
+    config = layout(GOOD, GOOD, img_suffix=suffix)
+    expect(config, "train_dataloader.dataset", f"no {suffix} image", "2 .jpg", "img_suffix")
+
+
+def test_label_maps_without_image_are_mentioned(layout, tmp_path, said):
+    config = layout(GOOD, GOOD, GOOD)
+    (tmp_path / "images" / "1.jpg").rename(tmp_path / "images" / "1.png")
+    preflight.check(config, "train")
+    assert len(said) == 1 and "1 label maps have no .jpg image" in said[0]
+    assert "labels/1.png" in said[0]
+
+
+def test_predictions_that_would_replace_each_other_are_refused(layout, tmp_path):
+    config = layout(GOOD)
+    for kind, suffix in (("images", "jpg"), ("labels", "png")):
+        (tmp_path / kind / "more").mkdir()
+        content = (tmp_path / kind / f"0.{suffix}").read_bytes()
+        (tmp_path / kind / "more" / f"0.{suffix}").write_bytes(content)
+    preflight.check(config, "test")
+    config.test_evaluator = dict(type="IoUMetric", output_dir="out")
+    expect(config, "test_evaluator.output_dir", "2 images are called '0'", mode="test")
+
+
+def test_everything_mapped_from_255_is_a_class(layout):
+    only = np.full((4, 4), 255, np.uint8)
+    preflight.check(layout(only, classes=("a",), value_map=((255, 1),)), "train")
+
+
+def test_table_gives_form_values_classes_and_the_unlabelled_share(layout):
+    tables = []
+    preflight.check(layout(GOOD, GOOD), "train", tables.append)
+    (table,) = tables
+    assert "train_dataloader.dataset: 2 of 2 label maps read, one channel" in table
+    assert "2 x uint8, mode L" in table
+    rows = [line.split(maxsplit=2) for line in table.splitlines()[2:-1]]
+    names = ("unlabelled", "a", "b", "c")
+    assert rows == [[str(value), "25.000%", name] for value, name in enumerate(names)]
+    assert table.endswith("unlabelled: 25.000%")
+
+
+def test_table_comes_before_the_verdict(layout):
+    tables = []
+    with pytest.raises(InputError, match="label value 4"):
+        preflight.check(layout(GOOD + np.uint8(1)), "train", tables.append)
+    assert "4   25.000%  no class" in tables[0]
 
 
 def test_label_map_of_another_size_is_named(layout):

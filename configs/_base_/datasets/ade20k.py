@@ -1,10 +1,12 @@
-# ADE20K at 512 x 512, in the layout of ADEChallengeData2016. A child config that sets data_root,
-# classes, palette, reduce_zero_label or value_map alone reaches the datasets and the heads.
+# ADE20K at 512 x 512, in the layout of ADEChallengeData2016. A child config that sets one of the
+# values at the top, down to seg_map_suffix, reaches the datasets and the heads.
 data_root = "data/ade/ADEChallengeData2016/"
 classes = None  # a tuple of names for other data; None: ADE20K's 150
 palette = None  # a tuple of (red, green, blue); None: fixed random colours for other data
 reduce_zero_label = True  # label 0 is "unlabelled", class i is label i + 1
 value_map = None  # ((value in the label files, value to take it for), ...)
+img_suffix = ".jpg"
+seg_map_suffix = ".png"
 crop_size = (512, 512)
 train_pipeline = [
     dict(type="LoadCheckedImage"),
@@ -49,6 +51,8 @@ train_dataloader = dict(
         data_prefix=dict(img_path="images/training", seg_map_path="annotations/training"),
         reduce_zero_label=reduce_zero_label,
         value_map=value_map,
+        img_suffix=img_suffix,
+        seg_map_suffix=seg_map_suffix,
         pipeline=train_pipeline,
     ),
 )
@@ -63,6 +67,8 @@ val_dataloader = dict(
         data_prefix=dict(img_path="images/validation", seg_map_path="annotations/validation"),
         reduce_zero_label=reduce_zero_label,
         value_map=value_map,
+        img_suffix=img_suffix,
+        seg_map_suffix=seg_map_suffix,
         test_mode=True,
         pipeline=test_pipeline,
     ),
