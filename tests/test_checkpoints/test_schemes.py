@@ -20,18 +20,26 @@ transformers = pytest.importorskip("transformers")
 
 SIZES = ((224, 224), (320, 480))
 TOLERANCE = dict(rtol=1e-5, atol=1e-5)
-# (SR-ViT arch, layers): the small one in full depth, the others cut to keep the tests quick.
-SHAPES = {"tiny": (192, 3, 2), "small": (384, 6, 12), "base": (768, 12, 2)}
+SHAPES = {"tiny": (192, 3), "small": (384, 6), "base": (768, 12)}
+# The base size at its full depth takes a quarter of a minute.
+BASES = [2, pytest.param(12, marks=pytest.mark.slow)]
 
 
-def arch_of(width):
-    dims, heads, layers = SHAPES[width]
+def arch_of(width, layers=12):
+    dims, heads = SHAPES[width]
     return dict(embed_dims=dims, num_layers=layers, num_heads=heads, feedforward_channels=4 * dims)
 
 
-def srvit(width, **options):
-    options = {"arch": arch_of(width), "recursion_depth": 1, "out_type": "raw", **options}
+def srvit(width, layers=12, **options):
+    options = {"arch": arch_of(width, layers), "recursion_depth": 1, "out_type": "raw", **options}
     return SRViT(**options).eval()
+
+
+def timm_vit(width, layers=12, **options):
+    dims, heads = SHAPES[width]
+    source = timm.models.VisionTransformer(embed_dim=dims, num_heads=heads, depth=layers, **options)
+    source.patch_embed.strict_img_size = False
+    return source.eval()
 
 
 def images(size):
@@ -50,7 +58,11 @@ def resized(table, extra, target):
 def assert_same_features(model, source, sizes=SIZES):
     for size in sizes:
         x = images(size)
-        torch.testing.assert_close(model(x)[0], source(x), **TOLERANCE)
+        ours, theirs = model(x)[0], source(x)
+        print(
+            f"{size}: largest difference {(ours - theirs).abs().max():.1e}"
+        )  # shown by pytest -rP
+        torch.testing.assert_close(ours, theirs, **TOLERANCE)
 
 
 def timm_features(source, patch=16):
@@ -68,16 +80,10 @@ def timm_features(source, patch=16):
     return forward
 
 
-@pytest.mark.parametrize("width", SHAPES)
-def test_timm_and_official_deit(randomize, tmp_path, width):
-    dims, heads, layers = SHAPES[width]
-    source = timm.models.VisionTransformer(
-        embed_dim=dims, num_heads=heads, depth=layers, num_classes=7
-    )
-    source.patch_embed.strict_img_size = False
-    randomize(source.eval(), std=0.02)
+def deit(tmp_path, randomize, width, layers):
+    source = randomize(timm_vit(width, layers, num_classes=7), std=0.02)
     torch.save({"model": source.state_dict()}, tmp_path / "deit.pth")
-    model = srvit(width)
+    model = srvit(width, layers)
     report = load_pretrained(model, tmp_path / "deit.pth")
     assert report.scheme == "timm"
     assert report.trunk_share == 1
@@ -85,17 +91,22 @@ def test_timm_and_official_deit(randomize, tmp_path, width):
     assert_same_features(model, timm_features(source))
 
 
+@pytest.mark.parametrize("width", ["tiny", "small"])
+def test_timm_and_official_deit(randomize, tmp_path, width):
+    deit(tmp_path, randomize, width, 12)
+
+
+@pytest.mark.parametrize("layers", BASES)
+def test_timm_and_official_deit_base(randomize, tmp_path, layers):
+    deit(tmp_path, randomize, "base", layers)
+
+
 def test_timm_dinov2_with_layer_scale_and_patches_of_14(randomize, tmp_path):
-    source = timm.create_model("vit_small_patch14_dinov2", img_size=224, depth=3)
+    source = timm.create_model("vit_small_patch14_dinov2", img_size=224)
     source.patch_embed.strict_img_size = False
     randomize(source.eval(), std=0.02)
     torch.save(source.state_dict(), tmp_path / "dinov2.pth")
-    model = srvit(
-        "small",
-        arch={**arch_of("small"), "num_layers": 3},
-        patch_size=14,
-        layer_scale_init_value=1e-5,
-    )
+    model = srvit("small", patch_size=14, layer_scale_init_value=1e-5)
     report = load_pretrained(model, tmp_path / "dinov2.pth")
     assert report.unused == []
     assert_same_features(model, timm_features(source, 14), [(224, 224), (322, 476)])
@@ -111,22 +122,18 @@ def test_mmpretrain_classifier_and_its_own_resizing(randomize, tmp_path):
     assert_same_features(model, lambda x: source.backbone(x)[0])
 
 
-def test_mae_encoder_leaves_its_decoder_behind(randomize, tmp_path):
+@pytest.mark.parametrize("layers", BASES)
+def test_mae_encoder_leaves_its_decoder_behind(randomize, tmp_path, layers):
     """MAE's encoder has timm's names; its file has a decoder and a mask token beside it."""
-    dims, heads, layers = SHAPES["base"]
-    source = timm.models.VisionTransformer(
-        embed_dim=dims, num_heads=heads, depth=layers, num_classes=0
-    )
-    source.patch_embed.strict_img_size = False
-    randomize(source.eval(), std=0.02)
+    source = randomize(timm_vit("base", layers, num_classes=0), std=0.02)
     decoder = {
         "mask_token": torch.ones(1, 1, 8),
         "decoder_pos_embed": torch.ones(1, 197, 8),
-        "decoder_embed.weight": torch.ones(8, dims),
+        "decoder_embed.weight": torch.ones(8, 768),
         "decoder_blocks.0.norm1.weight": torch.ones(8),
     }
     torch.save({"model": {**source.state_dict(), **decoder}}, tmp_path / "mae.pth")
-    model = srvit("base")
+    model = srvit("base", layers)
     report = load_pretrained(model, tmp_path / "mae.pth")
     assert sorted(report.unused) == sorted(decoder)
     assert_same_features(model, timm_features(source))
@@ -145,7 +152,7 @@ def test_hugging_face_vit_and_its_own_resizing(randomize, tmp_path, qkv_bias):
     )
     source = randomize(transformers.ViTForImageClassification(config).eval(), std=0.02)
     source.save_pretrained(tmp_path)
-    model = srvit("small", arch={**arch_of("small"), "num_layers": layers})
+    model = srvit("small", layers)
     report = load_pretrained(model, tmp_path / "model.safetensors")
     assert report.scheme == "Hugging Face"
     assert report.prefix == "vit."
@@ -162,16 +169,11 @@ def test_hugging_face_vit_and_its_own_resizing(randomize, tmp_path, qkv_bias):
 
 def test_hugging_face_dinov2_and_its_own_resizing(randomize, tmp_path):
     config = transformers.Dinov2Config(
-        hidden_size=384, num_attention_heads=6, num_hidden_layers=3, image_size=224
+        hidden_size=384, num_attention_heads=6, num_hidden_layers=12, image_size=224
     )
     source = randomize(transformers.Dinov2Model(config).eval(), std=0.02)
     torch.save(source.state_dict(), tmp_path / "pytorch_model.bin")
-    model = srvit(
-        "small",
-        arch={**arch_of("small"), "num_layers": 3},
-        patch_size=14,
-        layer_scale_init_value=1e-5,
-    )
+    model = srvit("small", patch_size=14, layer_scale_init_value=1e-5)
     report = load_pretrained(model, tmp_path / "pytorch_model.bin")
     assert report.unused == ["embeddings.mask_token"]
     assert_same_features(model, lambda x: source(x).last_hidden_state, [(224, 224), (322, 476)])
