@@ -32,8 +32,8 @@ class BoundedEncoderDecoder(EncoderDecoder):
             test-time augmentation sets it. Starts as False.
 
     Raises:
-        InputError: ``classes_at_once`` is below 4, or ``test_cfg`` slides by a stride longer than
-            its crop, which would leave pixels out.
+        InputError: ``classes_at_once`` is below 4, or ``test_cfg`` names no mode, no sizes for
+            sliding, or a stride longer than its crop, which would leave pixels out.
     """
 
     def __init__(self, *args, classes_at_once: int = 16, **kwargs) -> None:
@@ -106,8 +106,18 @@ def _check_windows(test_cfg: dict) -> None:
         raise InputError(
             f"model.test_cfg: mode 'slide' needs {lacking[0]}: add it, (height, width)"
         )
+    for key in ("crop_size", "stride"):
+        if not _is_size(test_cfg[key]):
+            raise InputError(
+                f"model.test_cfg.{key} = {test_cfg[key]!r}: write (height, width), from 1 pixel on"
+            )
     if any(s > c for s, c in zip(test_cfg["stride"], test_cfg["crop_size"], strict=True)):
         raise InputError(
             f"model.test_cfg.stride = {test_cfg['stride']} is longer than crop_size = "
             f"{test_cfg['crop_size']}: windows would leave pixels out"
         )
+
+
+def _is_size(value) -> bool:
+    is_pair = isinstance(value, (list, tuple)) and len(value) == 2
+    return is_pair and all(isinstance(length, int) and length > 0 for length in value)

@@ -212,6 +212,8 @@ def test_any_size_of_image_gives_a_label_map_of_its_size(make_upernet, side, oth
     [
         (dict(mode="slide", crop_size=(64, 64), stride=(65, 64)), "leave pixels out"),
         (dict(mode="slide", crop_size=(64, 64)), "needs stride"),
+        (dict(mode="slide", crop_size=64, stride=(32, 32)), r"crop_size = 64: write \(height"),
+        (dict(mode="slide", crop_size=(64, 64), stride=(0, 32)), r"stride = \(0, 32\): write"),
         (dict(), "set 'whole' or 'slide'"),
     ],
 )
