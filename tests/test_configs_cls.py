@@ -18,7 +18,7 @@ SIZES = {"t": ("tiny", 192), "s": ("small", 384), "b": ("base", 768)}
 
 def test_every_size_has_every_depth():
     expected = {f"srvit_{size}{depth}_in1k" for size in "tsb" for depth in ("", "_r1", "_r2")}
-    assert set(NAMES) == expected | {"srvit_s_384_in1k"}
+    assert set(NAMES) == expected | {f"srvit_{size}_384_in1k" for size in "tsb"}
 
 
 def deit_parameters(arch):
@@ -78,7 +78,7 @@ def test_recipe_holds_the_numbers_of_deit(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "edge", "crop"), [("srvit_b_in1k", 256, 224), ("srvit_s_384_in1k", 438, 384)]
+    ("name", "edge", "crop"), [("srvit_b_in1k", 256, 224), ("srvit_b_384_in1k", 438, 384)]
 )
 def test_evaluation_takes_the_centre_and_counts_the_first_and_first_five(name, edge, crop):
     config = load_config(name)
@@ -125,6 +125,12 @@ def test_rate_warms_up_from_1e_6_and_falls_along_a_cosine_to_1e_5():
     assert seen[5 + 295 // 2] == pytest.approx((1e-3 + 1e-5) / 2, rel=0.02)
     assert seen[300] == pytest.approx(1e-5, rel=1e-3)
     assert max(seen) == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_fine_tuning_starts_from_the_pretraining_of_its_size(size):
+    path = f"work_dirs/srvit_{size}_in1k/epoch_300.pth"
+    assert load_config(f"srvit_{size}_384_in1k").load_from == path
 
 
 def test_rate_of_fine_tuning_is_constant_behind_the_warm_up():

@@ -49,8 +49,14 @@ def class_names(folders):
     return sorted(path.name for path in (folders / "train").iterdir())
 
 
-def shrunk(name, data_root, classes, work_dir, side=32, **options):
-    """A shipped config on twelve classes at ``side`` pixels, one epoch of batches of four."""
+def shrunk(name, data_root, classes, work_dir, side=32, epochs=1, **options):
+    """A shipped config on twelve classes at ``side`` pixels, one epoch of batches of four.
+
+    More than five epochs have the shipped schedule; it refuses fewer, which end in its warm-up.
+    """
+    if epochs == 1:
+        warm_up = dict(type="LinearLR", start_factor=0.1, by_epoch=False, end=3)
+        options["param_scheduler"] = [warm_up]
     loaders = {
         f"{split}_dataloader.{key}": value
         for split in ("train", "val", "test")
@@ -72,10 +78,8 @@ def shrunk(name, data_root, classes, work_dir, side=32, **options):
             "model.head.in_channels": 32,
             "data_root": str(data_root),
             "classes": tuple(classes),
-            # A schedule that begins behind the only epoch would be refused.
-            "param_scheduler": [dict(type="LinearLR", start_factor=0.1, by_epoch=False, end=3)],
-            "train_cfg.max_epochs": 1,
-            "train_cfg.val_interval": 1,
+            "train_cfg.max_epochs": epochs,
+            "train_cfg.val_interval": epochs,
             "work_dir": str(work_dir),
             "log_level": "WARNING",
             **options,
@@ -97,6 +101,24 @@ def test_job_runs_on_either_layout_without_a_word_about_it(layout, folders, requ
     assert runner.iter == 3
     for figure in FIGURES:
         assert 0 <= runner.message_hub.get_scalar(f"val/{figure}").current() <= 100
+
+
+# Rates of the last iterations: the end of the warm-up, then a cosine of three steps or a constant.
+LAST_RATES = {
+    "srvit_t_in1k": [1e-3, 1e-3, 1e-5 + 0.75 * 9.9e-4, 1e-5 + 0.25 * 9.9e-4],
+    "srvit_t_384_in1k": [5e-6] * 4,
+}
+
+
+@pytest.mark.parametrize("name", LAST_RATES)
+def test_job_runs_through_the_shipped_schedule(name, folders, tmp_path):
+    config = shrunk(name, folders, class_names(folders), tmp_path, epochs=6, load_from=None)
+    runner = train(config)
+    assert runner.iter == 18
+    history, _ = runner.message_hub.get_scalar("train/lr").data
+    assert history[0] == pytest.approx(1e-6)
+    assert history[-4:] == pytest.approx(LAST_RATES[name])
+    assert (tmp_path / "epoch_6.pth").is_file()
 
 
 def test_fine_tuning_at_a_higher_resolution_starts_from_the_averaged_weights(folders, tmp_path):
