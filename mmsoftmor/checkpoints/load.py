@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmsoftmor.checkpoints.depth import choose_layers, fit_routers
 from mmsoftmor.checkpoints.facts import Facts, facts_of_model, facts_of_state
-from mmsoftmor.checkpoints.pos_embed import SPECIAL_TOKENS, adapt_pos_embed
+from mmsoftmor.checkpoints.pos_embed import SPECIAL_TOKENS, adapt_pos_embed, find_grid
 from mmsoftmor.checkpoints.reader import Checkpoint, read_checkpoint
 from mmsoftmor.checkpoints.report import LoadReport, grouped
 from mmsoftmor.checkpoints.schemes import ALTERING, Trunk, find_trunk
@@ -97,7 +97,7 @@ def fit_trunk(
         _check_arch(_mismatches(theirs, ours, layers, allow_partial))
         state = _fit_options(state, theirs, ours, report)
         before = _fit_recursion(state, theirs, ours, allow_partial, report)
-        state = _fit_table(before, theirs, model)
+        state = _fit_table(before, theirs, model, report)
     except InputError as error:
         raise InputError(f"checkpoint {file.path}: {error}") from error
     _compare(file, before, state, model.state_dict(), report)
@@ -214,15 +214,16 @@ def _is_router(name: str) -> bool:
     return name.startswith("routers.")
 
 
-def _fit_table(state: dict, theirs: Facts, model: nn.Module) -> dict:
+def _fit_table(state: dict, theirs: Facts, model: nn.Module, report: LoadReport) -> dict:
     """Fit the position table; special tokens that the model does not have go with their entries."""
     if "pos_embed" not in state:
         return state
     special = [name for name in SPECIAL_TOKENS if name in state]
-    count = sum(state[name].shape[1] for name in special)
-    table = adapt_pos_embed(
-        state["pos_embed"], count, tuple(model.grid), model.with_cls_token, theirs.grid
-    )
+    count, table, grid = sum(state[n].shape[1] for n in special), state["pos_embed"], model.grid
+    found, _ = find_grid(table.shape[1], count, grid, theirs.grid)
+    if found != grid:
+        report.grids = "{}x{} in the file, {}x{} in the model".format(*found, *grid)
+    table = adapt_pos_embed(table, count, grid, model.with_cls_token, theirs.grid)
     dropped = special[1:] if model.with_cls_token else special
     return {n: value for n, value in state.items() if n not in dropped} | {"pos_embed": table}
 

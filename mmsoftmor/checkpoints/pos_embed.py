@@ -43,7 +43,7 @@ def adapt_pos_embed(
         InputError: If no grid fits the number of entries, or the model has a class token and the
             file neither the token nor an entry for it.
     """
-    source_grid, stored = _source_grid(table.shape[1], special_tokens, grid, source_grid)
+    source_grid, stored = find_grid(table.shape[1], special_tokens, grid, source_grid)
     if with_cls_token and not stored and not special_tokens:
         raise InputError(
             f"the file's position table has {table.shape[1]} entries, a "
@@ -57,13 +57,27 @@ def adapt_pos_embed(
     return torch.cat([entry, patches], dim=1)
 
 
-def _source_grid(
+def find_grid(
     entries: int,
     special_tokens: int,
     grid: tuple[int, int],
-    source_grid: tuple[int, int] | None,
+    source_grid: tuple[int, int] | None = None,
 ) -> tuple[tuple[int, int], int]:
-    """Return the stored grid and how many special tokens have an entry in the table."""
+    """Return a table's grid and how many special tokens have an entry in it.
+
+    Args:
+        entries (int): Entries of the table. The others are as of :func:`adapt_pos_embed`.
+        special_tokens (int): Special tokens that the file holds.
+        grid (tuple[int, int]): Rows and columns of the model's table.
+        source_grid (tuple[int, int], optional): Those that the table is known to have. Defaults to
+            None.
+
+    Returns:
+        tuple[tuple[int, int], int]: Rows and columns, and the number of special tokens before them.
+
+    Raises:
+        InputError: If no grid fits the number of entries.
+    """
     if source_grid and entries - special_tokens == math.prod(source_grid):
         return source_grid, special_tokens
     counts = sorted({special_tokens, min(special_tokens, 1), 0}, reverse=True)

@@ -13,6 +13,7 @@ class LoadReport:
         prefix (str): What the file has before these names.
         matched (list[str]): Tensors taken as they are.
         resized (list[str]): Tensors fitted to the model's grid or tokens.
+        grids (str): The position table's grid in the file and in the model, where they differ.
         converted (dict[str, str]): Tensors made from the file's, and how.
         missing (list[str]): Trunk tensors of the model that the file lacks.
         new (list[str]): Tensors that are new by design (the routers), left at their initialisation.
@@ -26,6 +27,7 @@ class LoadReport:
     prefix: str = ""
     matched: list[str] = field(default_factory=list)
     resized: list[str] = field(default_factory=list)
+    grids: str = ""
     converted: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
@@ -47,7 +49,8 @@ class LoadReport:
             names = getattr(self, title)
             if names:
                 title = "new by design" if title == "new" else title
-                rows.append(f"  {title} ({len(names)}): {grouped(names)}")
+                grids = f", {self.grids}" if title == "resized" and self.grids else ""
+                rows.append(f"  {title} ({len(names)}): {grouped(names)}{grids}")
         if self.converted:
             rows.append(f"  converted ({len(self.converted)}): {_by_reason(self.converted)}")
         return "\n".join([*rows, *(f"  note: {note}" for note in self.notes)])

@@ -105,7 +105,7 @@ def test_report_is_logged_with_new_apart_from_missing(file, log):
     assert level == "INFO"
     assert "100.0% of the trunk's parameters" in text
     assert "new by design (16)" in text
-    assert "resized (1): pos_embed" in text
+    assert "resized (1): pos_embed, 4x4 in the file, 6x6 in the model\n" in text
     assert "missing" not in text
 
 

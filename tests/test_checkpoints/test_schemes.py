@@ -200,3 +200,70 @@ def test_torchs_fused_attention_of_mmsegmentation(randomize, tmp_path):
     report = load_pretrained(model, tmp_path / "vit.pth")
     assert report.converted == {"patch_embed.projection.bias": "no bias in the file, zeros"}
     assert_same_features(model, lambda x: source(x)[0], [(64, 64)])
+
+
+TINY = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
+HF_TINY = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    image_size=64,
+    layer_norm_eps=1e-6,
+)
+
+
+@torch.no_grad()
+def test_timm_distilled_deit_computes_what_it_does_without_its_second_token(randomize, tmp_path):
+    from timm.models.deit import VisionTransformerDistilled
+
+    options = dict(img_size=64, embed_dim=32, num_heads=2, depth=2, mlp_ratio=2, num_classes=5)
+    distilled = randomize(VisionTransformerDistilled(**options))
+    torch.save({"model": distilled.state_dict()}, tmp_path / "deit_distilled.pth")
+    model = srvit("tiny", arch=TINY, img_size=64)
+    report = load_pretrained(model, tmp_path / "deit_distilled.pth")
+    heads = [f"{head}.{leaf}" for head in ("head", "head_dist") for leaf in ("weight", "bias")]
+    assert {name.replace("head.layers.", "") for name in report.unused} == {"dist_token", *heads}
+    plain = timm.models.VisionTransformer(**options).eval()
+    state = distilled.state_dict()
+    state["pos_embed"] = state["pos_embed"][:, [0, *range(2, 18)]]
+    plain.load_state_dict(state, strict=False)
+    x = images((64, 64))
+    torch.testing.assert_close(model(x)[0], plain.forward_features(x), **TOLERANCE)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("head", [True, False])
+def test_hugging_face_distilled_deit(randomize, tmp_path, head):
+    kind = "DeiTForImageClassificationWithTeacher" if head else "DeiTModel"
+    source = randomize(getattr(transformers, kind)(transformers.DeiTConfig(**HF_TINY)))
+    source.save_pretrained(tmp_path)
+    model = srvit("tiny", arch=TINY, img_size=64)
+    report = load_pretrained(model, tmp_path / "model.safetensors")
+    assert report.prefix == ("deit." if head else "")
+    assert report.trunk_share == 1
+    assert "dist_token" in report.unused
+    table = source.state_dict()[f"{report.prefix}embeddings.position_embeddings"]
+    assert torch.equal(model.pos_embed, table[:, [0, *range(2, 18)]])
+
+
+@torch.no_grad()
+def test_hugging_face_mae_without_masking(randomize, tmp_path):
+    config = transformers.ViTMAEConfig(
+        **HF_TINY,
+        mask_ratio=0.0,
+        decoder_hidden_size=32,
+        decoder_num_hidden_layers=1,
+        decoder_num_attention_heads=2,
+        decoder_intermediate_size=32,
+    )
+    source = randomize(transformers.ViTMAEForPreTraining(config)).eval()
+    source.save_pretrained(tmp_path)
+    model = srvit("tiny", arch=TINY, img_size=64)
+    report = load_pretrained(model, tmp_path / "model.safetensors")
+    assert report.trunk_share == 1
+    assert {name.split(".")[0] for name in report.unused} == {"decoder"}
+    x = images((64, 64))
+    # Without noise the patches stay in order: it is what they are sorted by.
+    theirs = source.vit(x, noise=torch.arange(16.0)[None]).last_hidden_state
+    torch.testing.assert_close(model(x)[0], theirs, **TOLERANCE)
