@@ -11,7 +11,8 @@ from mmseg.datasets import ADE20KDataset
 
 from mmsoftmor.apis.configs import configs_dir
 from mmsoftmor.engine.config import class_counters, leaf_datasets, load_config
-from mmsoftmor.engine.distributed import plain_batch_norm
+from mmsoftmor.engine.distributed import check_batch_norm, plain_batch_norm
+from mmsoftmor.errors import InputError
 
 ADE = sorted(path.stem for path in configs_dir().glob("upernet_srvit_*_ade20k.py"))
 SIZES = {"t": "tiny", "s": "small", "b": "base"}
@@ -180,3 +181,15 @@ def test_single_step_sibling_is_the_plain_vit_under_the_same_recipe():
     for key in ("optim_wrapper", "train_dataloader", "param_scheduler", "train_cfg"):
         assert plain[key] == deep[key]
     assert plain.model.backbone == {**deep.model.backbone, "recursion_depth": 1}
+
+
+@pytest.mark.parametrize("name", ADE)
+def test_one_image_in_a_batch_is_refused_before_batch_norm_meets_a_single_value(name):
+    config = copy.deepcopy(load(name))
+    check_batch_norm(config, "none")
+    config.train_dataloader.batch_size = 1
+    with pytest.raises(InputError, match=r"batch_size = 1 .*model\.decode_head"):
+        check_batch_norm(config, "none")
+    for head in (config.model.decode_head, config.model.auxiliary_head):
+        head.norm_cfg = dict(type="mmpretrain.LN2d")
+    check_batch_norm(config, "none")

@@ -14,6 +14,7 @@ custom_hooks = [
     dict(type="ReproducibleRNGHook"),
     dict(type="FiniteLossHook"),
     dict(type="BackboneCheckpointHook"),  # fits and reports what load_from loads
+    dict(type="FirstRankBuffersHook"),
     dict(type="EmptyCacheHook", before_epoch=True),  # validation's sizes are not the training's
 ]
 env_cfg = dict(

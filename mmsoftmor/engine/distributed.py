@@ -12,6 +12,7 @@ import torch
 from mmengine.config import Config
 from torch import distributed
 
+from mmsoftmor.engine.config import model_parts
 from mmsoftmor.errors import InputError
 
 # The variables in which each launcher tells (rank, number of processes, rank on this machine).
@@ -118,6 +119,29 @@ def plain_batch_norm(node) -> None:
     if isinstance(node, (list, tuple)):
         for value in node:
             plain_batch_norm(value)
+
+
+def check_batch_norm(config: Config, launcher: str) -> None:
+    """Refuse batch norm of a single value per channel: one image, pooled to 1 x 1.
+
+    Args:
+        config: A complete config for training, not changed.
+        launcher: As for :func:`prepare_processes`, which makes synchronised batch norm plain.
+
+    Raises:
+        InputError: ``train_dataloader.batch_size`` is 1 and a pyramid pooling module of the model
+            has a 1 x 1 map and plain batch norm.
+    """
+    if config.train_dataloader.get("batch_size") != 1:
+        return
+    plain = ("BN", *_SYNC_NORMS) if launcher == "none" or not torch.cuda.is_available() else ("BN",)
+    for path, part in model_parts(config):
+        pools = part.get("type") in ("UPerHead", "PSPHead") and 1 in part.get("pool_scales", (1,))
+        if pools and (part.get("norm_cfg") or {}).get("type") in plain:
+            raise InputError(
+                f"train_dataloader.batch_size = 1 is too little for batch norm in {path}, which "
+                "pools to 1 x 1: set 2 or more, or another norm_cfg"
+            )
 
 
 def _set_master(launcher: str) -> None:

@@ -10,7 +10,7 @@ from functools import wraps
 
 import numpy as np
 import torch
-from mmengine.dist import get_rank
+from mmengine.dist import broadcast, get_rank
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.model import is_model_wrapper
 from mmengine.registry import FUNCTIONS, HOOKS
@@ -104,6 +104,21 @@ class FiniteLossHook(Hook):
             return total, terms
 
         model.parse_losses = parse_finite
+
+
+@HOOKS.register_module()
+class FirstRankBuffersHook(Hook):
+    """Validate in every process with the buffers of the first, which are those of the checkpoint.
+
+    The running statistics of plain batch norm follow each process's own images, so without this
+    the figures of a validation belong to no model that was ever saved.
+    """
+
+    priority = "LOWEST"  # behind EMAHook, which swaps its average in
+
+    def before_val_epoch(self, runner) -> None:
+        for buffer in runner.model.buffers():
+            broadcast(buffer)
 
 
 def _describe(terms: dict[str, torch.Tensor], iteration: int) -> str:

@@ -15,7 +15,12 @@ from mmengine.runner import Runner
 
 from mmsoftmor.engine import preflight
 from mmsoftmor.engine.atomic import write_json
-from mmsoftmor.engine.distributed import leave_processes, prepare_processes, read_rank
+from mmsoftmor.engine.distributed import (
+    check_batch_norm,
+    leave_processes,
+    prepare_processes,
+    read_rank,
+)
 from mmsoftmor.engine.lr_scaling import apply_plan, plan_batch
 from mmsoftmor.engine.outputs import DumpedPredictions, show_predictions, use_tta
 from mmsoftmor.engine.precision import prepare_precision
@@ -65,6 +70,7 @@ def train(
     start = choose_start(config, resume)
     prepare_precision(config, amp or amp_dtype is not None, amp_dtype)
     plan_batch(config, 1, auto_scale_lr)  # its mistakes, before the processes wait for each other
+    check_batch_norm(config, launcher)
     if rank == 0:
         preflight.check(config, "train")
         if config.load_from and "://" not in config.load_from:

@@ -222,6 +222,11 @@ def _check_label_maps(
         _check_compares_nothing(config, name, split)
     # Only the dataset itself knows its defaults and how images and labels belong together.
     built = _dataset_type(config, dataset)(**_without_reading(dataset))
+    if len(built.metainfo["classes"]) < 2:
+        raise InputError(
+            f"{name}: {built.metainfo['classes']} is one class and nothing to tell it from: "
+            "give the background a name and a label value as well"
+        )
     samples = built.load_data_list()
     suffixes = (built.img_suffix, built.seg_map_suffix)
     check_listing(samples, built.data_prefix, suffixes, name, whole=not dataset.get("ann_file"))

@@ -2,6 +2,7 @@
 
 import os
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,13 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner.loops import _InfiniteDataloaderIterator
+from torch import distributed, multiprocessing
 
-from mmsoftmor.engine.hooks import AtomicCheckpointHook, seed_worker_from_torch
+from mmsoftmor.engine.hooks import (
+    AtomicCheckpointHook,
+    FirstRankBuffersHook,
+    seed_worker_from_torch,
+)
 from mmsoftmor.engine.launch import train
 from mmsoftmor.errors import InputError
 
@@ -100,6 +106,25 @@ def test_augmentations_differ_between_epochs_and_repeat_between_runs(tiny, tmp_p
         assert not torch.equal(first, second)
         assert not torch.equal(second, third)
         assert torch.equal(torch.stack([first, second, third]), torch.stack(runs[1][path]))
+
+
+def _buffers_at_validation(rank, folder):
+    """Save the running mean as validation has it; the batch had a mean of 5 + rank."""
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
+    )
+    model = torch.nn.BatchNorm1d(3, momentum=1.0)
+    model(torch.tensor([[-1.0], [1.0]]).repeat(1, 3) + rank + 5)
+    FirstRankBuffersHook().before_val_epoch(SimpleNamespace(model=model))
+    torch.save(model.running_mean, f"{folder}/{rank}.pt")
+    distributed.barrier()
+    os._exit(0)
+
+
+def test_every_process_validates_with_the_buffers_of_the_checkpoint(tmp_path):
+    multiprocessing.spawn(_buffers_at_validation, (str(tmp_path),), nprocs=2)
+    means = [torch.load(tmp_path / f"{rank}.pt").tolist() for rank in range(2)]
+    assert means == [[5.0] * 3, [5.0] * 3]
 
 
 def test_stock_worker_seeds_are_warned_of(tiny, capsys):

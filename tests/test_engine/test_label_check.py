@@ -146,9 +146,14 @@ def test_predictions_that_would_replace_each_other_are_refused(layout, tmp_path)
     expect(config, "test_evaluator.output_dir", "2 images are called '0'", mode="test")
 
 
+def test_single_class_is_refused(layout):
+    """Of one class a softmax learns nothing, and mmseg then evaluates to an IoU of 0."""
+    expect(layout(np.ones((4, 4), np.uint8), classes=("field",)), "one class", "background")
+
+
 def test_everything_mapped_from_255_is_a_class(layout):
     only = np.full((4, 4), 255, np.uint8)
-    preflight.check(layout(only, classes=("a",), value_map=((255, 1),)), "train")
+    preflight.check(layout(only, classes=("a", "b"), value_map=((255, 1),)), "train")
 
 
 def test_table_gives_form_values_classes_and_the_unlabelled_share(layout):
