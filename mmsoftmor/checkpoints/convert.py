@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mmsoftmor.checkpoints.facts import META_KEY, facts_of_state
 from mmsoftmor.checkpoints.reader import read_checkpoint
-from mmsoftmor.checkpoints.schemes import HEAD, OURS, TIMM, Trunk, find_trunk
+from mmsoftmor.checkpoints.schemes import HEAD, OURS, TIMM, Trunk, find_alien, find_trunk
 from mmsoftmor.checkpoints.write import check_ending, write_state
 from mmsoftmor.errors import InputError
 
@@ -69,7 +69,7 @@ def convert(
 
 
 def _renamed(path: str, trunk: Trunk, names: str) -> dict[str, Tensor]:
-    alien = [n for n in trunk.state if not n.startswith("routers.") and TIMM.restore(n) is None]
+    alien = find_alien(trunk)
     if alien:
         raise InputError(
             f"checkpoint {path} has parts that SR-ViT does not compute: {', '.join(alien[:3])}; "

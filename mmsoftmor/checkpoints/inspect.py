@@ -10,7 +10,7 @@ from mmsoftmor.checkpoints.facts import Facts, facts_of_state
 from mmsoftmor.checkpoints.pos_embed import SPECIAL_TOKENS
 from mmsoftmor.checkpoints.reader import read_checkpoint
 from mmsoftmor.checkpoints.report import ModelReport, grouped
-from mmsoftmor.checkpoints.schemes import HEAD, find_trunk
+from mmsoftmor.checkpoints.schemes import HEAD, find_alien, find_trunk
 from mmsoftmor.checkpoints.whole import find_backbone, fit_model
 from mmsoftmor.engine.config import load_config
 from mmsoftmor.errors import InputError
@@ -33,8 +33,10 @@ class FileSummary:
         classes (int): Outputs of the classification head, 0 without one.
         rest (list[str]): Names of all other tensors.
         meta (list[str]): Keys of the meta dict.
-        backbone (dict): Options of the SRViT that the file fits. The number of heads is of the
-            shipped size with these channels where the file does not tell it.
+        alien (list[str]): Names of what SR-ViT does not compute, such as relative positions.
+        backbone (dict): Options of the SRViT that the file fits, none where something is alien. The
+            number of heads is of the shipped size with these channels where the file does not tell
+            it.
     """
 
     path: str
@@ -48,6 +50,7 @@ class FileSummary:
     classes: int
     rest: list[str]
     meta: list[str]
+    alien: list[str]
     backbone: dict
 
     def to_dict(self) -> dict:
@@ -67,7 +70,9 @@ class FileSummary:
             "head": f"{self.classes} classes" if self.classes else "none",
             "other tensors": grouped(self.rest) or "none",
             "meta": ", ".join(self.meta) or "none",
-            "fits": f"dict(type='SRViT', {options})",
+            "fits": f"dict(type='SRViT', {options})"
+            if self.backbone
+            else f"no SRViT, it has parts that SR-ViT does not compute: {grouped(self.alien)}",
         }
         return "\n".join(f"{title:>15}: {text}" for title, text in rows.items())
 
@@ -88,6 +93,7 @@ def inspect_checkpoint(checkpoint: str | os.PathLike, prefix: str | None = None)
     file = read_checkpoint(checkpoint)
     trunk = find_trunk(file, prefix)
     facts = facts_of_state(trunk.state, file.meta)
+    alien = find_alien(trunk)
     tokens = {name: trunk.state[name].shape[1] for name in SPECIAL_TOKENS if name in trunk.state}
     return FileSummary(
         path=file.path,
@@ -101,7 +107,8 @@ def inspect_checkpoint(checkpoint: str | os.PathLike, prefix: str | None = None)
         classes=trunk.head[f"{HEAD}.bias"].numel() if trunk.head else 0,
         rest=trunk.rest,
         meta=list(file.meta),
-        backbone=_options(facts, "cls_token" in tokens),
+        alien=alien,
+        backbone={} if alien else _options(facts, "cls_token" in tokens),
     )
 
 

@@ -186,7 +186,8 @@ def find_trunk(file: Checkpoint, prefix: str | None = None) -> Trunk:
         Trunk: The tensors, nothing resized or left out.
 
     Raises:
-        InputError: If the file holds no vision transformer under that prefix.
+        InputError: If the file holds no vision transformer under that prefix, or one whose stem has
+            other axes.
     """
     if prefix and not prefix.endswith("."):
         prefix += "."
@@ -201,9 +202,20 @@ def find_trunk(file: Checkpoint, prefix: str | None = None) -> Trunk:
             trunk.state[ours] = value
         elif name not in head:
             trunk.rest.append(name)
+    if not any(name.startswith("layers.") for name in trunk.state):
+        raise InputError(
+            f"checkpoint {file.path} has the patches of a vision transformer, {prefix}"
+            f"{scheme.anchor}, but no layers of one: give a plain vision transformer's file"
+        )
     _check_dims(file.path, trunk.state)
     _join_qkv(trunk)
     return trunk
+
+
+def find_alien(trunk: Trunk) -> list[str]:
+    """Return the names in a trunk of what SR-ViT does not compute."""
+    ours = (name for name in trunk.state if not name.startswith("routers."))
+    return [name for name in ours if TIMM.restore(name) is None]
 
 
 def _recognise(file: Checkpoint, prefix: str | None) -> tuple[Scheme, str]:

@@ -60,6 +60,16 @@ def test_tensor_of_another_shape_names_both(state, make_srvit, tmp_path, name, s
     assert_refused(make_srvit(recursion_depth=1), tmp_path / "vit.pth", match)
 
 
+def test_patches_without_layers(make_srvit, tmp_path):
+    """Other hierarchical and hybrid transformers begin with patches too."""
+    timm = pytest.importorskip("timm")
+    source = timm.create_model("swin_tiny_patch4_window7_224", depths=(1, 1), embed_dim=32)
+    torch.save(source.state_dict(), tmp_path / "swin.pth")
+    assert_refused(
+        make_srvit(), tmp_path / "swin.pth", r"patch_embed\.proj\.weight, but no layers of one"
+    )
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_value_that_is_not_finite(state, make_srvit, tmp_path, value, dtype):

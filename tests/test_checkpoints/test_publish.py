@@ -158,6 +158,24 @@ def test_inspecting_names_the_shipped_size_of_a_public_file(randomize, tmp_path)
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "part"),
+    [
+        ("beit_base_patch16_224", 32, "layers.0.attn.q_bias"),
+        ("vit_base_patch16_clip_224", 32, "norm_pre.weight"),
+    ],
+)
+def test_inspecting_says_what_srvit_does_not_compute(tmp_path, name, size, part):
+    timm = pytest.importorskip("timm")
+    source = timm.create_model(name, img_size=size, depth=1)
+    torch.save(source.state_dict(), tmp_path / "file.pth")
+    summary = inspect_checkpoint(tmp_path / "file.pth")
+    assert part in summary.alien
+    assert summary.backbone == {}
+    group = ".".join(part.split(".")[:2])
+    assert f"fits: no SRViT, it has parts that SR-ViT does not compute: {group}" in str(summary)
+
+
 def test_comparing_with_a_config_reports_or_refuses(tmp_path, make_srvit, capsys):
     nano = dict(embed_dims=128, num_layers=4, num_heads=4, feedforward_channels=512)
     model = make_srvit(arch=nano, img_size=96, recursion_depth=1)
