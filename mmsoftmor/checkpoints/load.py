@@ -236,7 +236,7 @@ def _compare(file: Checkpoint, before: dict, state: dict, own: dict, report: Loa
             new = name.startswith(NEW_BY_DESIGN) and not name.startswith(lost)
             (report.new if new else report.missing).append(name)
             continue
-        _check_values(file.path, name, state[name])
+        check_values(file.path, name, state[name])
         if state[name].shape != value.shape:
             raise InputError(
                 f"checkpoint {file.path}: {name} has shape {tuple(state[name].shape)}, the model's "
@@ -256,8 +256,8 @@ def _same(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and torch.equal(a, b)
 
 
-def _check_values(path: str, name: str, value: Tensor) -> None:
-    """Refuse what would be copied into the model without a word and be no weights there."""
+def check_values(path: str, name: str, value: Tensor) -> None:
+    """Raise InputError for what would be copied into a model and be no weights there."""
     dense = value.layout is torch.strided and not value.is_meta
     if not dense or not value.is_floating_point() or value.element_size() == 1:
         raise InputError(

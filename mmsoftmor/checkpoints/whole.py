@@ -6,7 +6,7 @@ initialisation and is named in the report.
 
 from torch import Tensor, nn
 
-from mmsoftmor.checkpoints.load import fit_trunk
+from mmsoftmor.checkpoints.load import check_values, fit_trunk
 from mmsoftmor.checkpoints.reader import Checkpoint
 from mmsoftmor.checkpoints.report import ModelReport
 from mmsoftmor.checkpoints.schemes import Trunk, find_trunk
@@ -41,7 +41,8 @@ def fit_model(
         beside what its backbone has no place for; and the report.
 
     Raises:
-        InputError: If the file has no vision transformer, or one that does not fit.
+        InputError: If the file has no vision transformer, or one that does not fit, or values that
+            are no weights.
     """
     before, backbone = find_backbone(model)
     trunk = find_trunk(file)
@@ -58,6 +59,8 @@ def fit_model(
             mine, theirs = tuple(value.shape), tuple(others[name].shape)
             report.other_shape[name] = f"{theirs} in the file, {mine} in the model"
         else:
+            if value.is_floating_point():
+                check_values(file.path, name, others[name])
             report.matched.append(name)
             state[name] = others[name]
     report.unused = [name for name in others if name not in there]

@@ -6,7 +6,7 @@ files without running code from them, safetensors, and ``mmsoftmor://``.
 
 from __future__ import annotations
 
-from mmengine.hooks import Hook
+from mmengine.hooks import EMAHook, Hook
 from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import CheckpointLoader
@@ -33,7 +33,8 @@ class BackboneCheckpointHook(Hook):
 
     Raises:
         InputError: In loading, if the file does not fit the backbone; in resuming, if it is of
-            another model; in testing, if it does not give every tensor of the model.
+            another model or has an average that the run does not keep; in testing, if it does not
+            give every tensor of the model.
     """
 
     priority = "VERY_HIGH"  # before hooks that copy what is loaded, as the average of weights
@@ -49,12 +50,13 @@ class BackboneCheckpointHook(Hook):
         file = unwrap(runner._load_from or "given", checkpoint)
         if runner._resume:
             _check_same(file.path, file.state, model)
+            _check_average(file.path, checkpoint, runner.hooks)
             return
         state, self.report = fit_model(file, model, self.allow_partial)
         checkpoint["state_dict"] = state
         log_report(self.report, self.report.backbone.notes)
-        raw = checkpoint.get("ema_state_dict")
-        if raw is not None and not (self.report.complete and _fits_as_it_is(raw, model)):
+        raw = checkpoint.get("ema_state_dict", {})
+        if raw != {} and not (self.report.complete and _fits_as_it_is(raw, model)):
             del checkpoint["ema_state_dict"]
             runner.logger.info("ema_state_dict is left out: all starts from the average")
 
@@ -77,14 +79,16 @@ def _unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
-def _fits_as_it_is(raw: dict, model: nn.Module) -> bool:
+def _fits_as_it_is(raw: object, model: nn.Module) -> bool:
     """Whether the trained weights of a run that kept a moving average fit the model unchanged.
 
     Such a run has the average under ``state_dict``, which was fitted, and the trained weights under
     ``ema_state_dict``, which mmpretrain's EMAHook then puts in the place of the average.
     """
     own = {f"module.{name}": value.shape for name, value in model.state_dict().items()}
-    return own == {name: value.shape for name, value in raw.items() if name != "steps"}
+    theirs = {n: getattr(v, "shape", None) for n, v in raw.items()} if isinstance(raw, dict) else {}
+    theirs.pop("steps", None)
+    return own == theirs
 
 
 def _check_same(path: str, state: dict, model: nn.Module) -> None:
@@ -98,6 +102,16 @@ def _check_same(path: str, state: dict, model: nn.Module) -> None:
             f"--resume: checkpoint {path} is of another model ({name}: {theirs.get(name, 'absent')}"
             f" in the file, {own.get(name, 'absent')} in the model): resume with the config that "
             "began the run, or start a new one with load_from"
+        )
+
+
+def _check_average(path: str, checkpoint: dict, hooks: list[Hook]) -> None:
+    """Without its hook, a run that kept an average would go on from the average unawares."""
+    if "ema_state_dict" in checkpoint and not any(isinstance(hook, EMAHook) for hook in hooks):
+        raise InputError(
+            f"--resume: checkpoint {path} is of a run that kept a moving average, this config has "
+            "no EMAHook in custom_hooks: resume with the config that began the run, or start a new "
+            "one from the average with load_from"
         )
 
 

@@ -109,3 +109,29 @@ def test_a_file_that_lacks_a_layer_is_refused_unless_allowed(randomize, tmp_path
     with pytest.raises(InputError, match=r"num_layers=3 in the file, 4 in the model"):
         load(classifier(), tmp_path / "short.pth")
     assert load(classifier(), tmp_path / "short.pth", allow_partial=True).backbone.missing
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (torch.full((5, 32), float("nan")), "infinite or not a number"),
+        (torch.zeros(5, 32, dtype=torch.int8), "no plain tensor of floating-point numbers"),
+    ],
+    ids=["nan", "int8"],
+)
+def test_head_that_is_no_weights_is_refused(randomize, tmp_path, value, named):
+    state = {**randomize(classifier()).state_dict(), "head.layers.head.weight": value}
+    torch.save(state, tmp_path / "classifier.pth")
+    with pytest.raises(InputError, match=rf"head\.layers\.head\.weight .*{named}"):
+        load(classifier(), tmp_path / "classifier.pth")
+
+
+def test_whole_numbers_of_a_model_stay_whole_numbers(make_upernet, tmp_path):
+    source, model = make_upernet(recursion_depth=2), make_upernet(recursion_depth=2)
+    counters = [name for name in source.state_dict() if name.endswith("num_batches_tracked")]
+    for name in counters:
+        source.get_buffer(name).fill_(7)
+    torch.save({"state_dict": source.state_dict()}, tmp_path / "segmentor.pth")
+    assert load(model, tmp_path / "segmentor.pth").complete
+    assert counters
+    assert all(model.get_buffer(name) == 7 for name in counters)

@@ -196,6 +196,21 @@ def test_resuming_takes_up_weights_and_average(make_runner, averaged):
     assert_layers(runner.model, raw)
 
 
+def test_resuming_without_the_average_that_the_run_kept_is_refused(make_runner, averaged):
+    with pytest.raises(InputError, match=r"averaged\.pth is of a run that kept a moving average"):
+        make_runner(averaged[1], resume=True, recursion_depth=2).train()
+
+
+@pytest.mark.parametrize("raw", [None, [1], {"module.x": 3}], ids=str)
+def test_second_weights_that_are_none_are_left_out(make_runner, averaged, raw):
+    kind, path, average, _ = averaged
+    torch.save({"state_dict": average, "ema_state_dict": raw}, path)
+    runner = make_runner(path, ema=kind, recursion_depth=2)
+    runner.train()
+    assert_layers(runner.model, average)
+    assert_layers(average_of(runner), average)
+
+
 class RunsCode:
     """Creates a folder when unpickled."""
 
