@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -14,6 +15,33 @@ from mmsoftmor.engine.distributed import end_process
 from mmsoftmor.errors import InputError
 
 
+class OptionsAction(DictAction):
+    """MMEngine's action for ``KEY=VALUE``, which also takes literals and spaces.
+
+    MMEngine's removes every space, from paths too, and knows no dicts and no quotes. Text that
+    Python reads as a dict, list, tuple or string is that; all else is as MMEngine has it.
+    """
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        options = dict(getattr(namespace, self.dest) or {})
+        for pair in values:
+            key, equals, text = pair.partition("=")
+            if not equals:
+                parser.error(f"{option_string}: {pair!r} is not of the form KEY=VALUE")
+            options[key] = _value(text)
+        setattr(namespace, self.dest, options)
+
+
+def _value(text: str):
+    if text.startswith(("{", "[", "(", "'", '"')):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):  # such as [a, b], whose names have no quotes
+            return DictAction._parse_iterable(text)
+    is_plain = " " in text and "," not in text
+    return text if is_plain else DictAction._parse_iterable(text)
+
+
 def parser(description: str) -> ArgumentParser:
     """A parser with the arguments that every tool of a config has."""
     result = ArgumentParser(description=description)
@@ -22,9 +50,10 @@ def parser(description: str) -> ArgumentParser:
     result.add_argument(
         "--cfg-options",
         nargs="+",
-        action=DictAction,
+        action=OptionsAction,
         metavar="KEY=VALUE",
-        help="override config values: data_root=/data/coco train_dataloader.batch_size=4",
+        help="override config values: data_root=/data/coco train_dataloader.batch_size=4, also "
+        "with Python literals: \"model.test_cfg={'mode': 'whole'}\"",
     )
     result.add_argument("--launcher", choices=("none", "pytorch", "slurm", "mpi"), default="none")
     # Older launchers pass one or the other spelling; the current one uses the environment.

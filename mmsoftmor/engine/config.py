@@ -48,7 +48,7 @@ def load_config(path: str, options: dict | None = None) -> Config:
     config = _read(path)
     ancestors = [copy.deepcopy(config), *_bases(path)]
     if options:
-        config.merge_from_dict(options)
+        _override(config, options)
     _check_classes(config)
     _follow_depth(config, ancestors)
     for key in ("max_epochs", "max_iters"):
@@ -116,6 +116,13 @@ def _read(path: str) -> Config:
         raise InputError(f"{path}: an import failed: {_first_cause(error)}") from error
     except TypeError as error:  # MMEngine's own words name the key and the mend
         raise InputError(f"{path}: {error}") from error
+
+
+def _override(config: Config, options: dict) -> None:
+    try:
+        config.merge_from_dict(options)
+    except TypeError as error:
+        raise InputError(f"option: {error}") from error
 
 
 def _first_cause(error: BaseException) -> str:

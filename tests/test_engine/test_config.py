@@ -208,6 +208,8 @@ def test_dict_in_the_place_of_another_value_is_one_line(child):
     with pytest.raises(InputError, match=r"child\.py: data_root=.*_delete_=True") as caught:
         child('data_root = dict(path="/data")')
     assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"option: .*_delete_=True"):
+        child(options={"data_root": dict(path="/data")})
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,34 @@ def test_resume_takes_nothing_or_a_path(argv, expected):
     assert tool("train").parse_args(["config.py", *argv]).resume == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("/my data/ade", "/my data/ade"),
+        ("'/data/a, b'", "/data/a, b"),
+        ("{'mode': 'slide', 'stride': (2, 3)}", dict(mode="slide", stride=(2, 3))),
+        ("[{'type': 'A', 'scale': (64, 32)}, 5]", [dict(type="A", scale=(64, 32)), 5]),
+        ("512,341", [512, 341]),
+        ("(512, 341)", (512, 341)),
+        ("[a, b]", ["a", "b"]),
+        ("1e-3", 1e-3),
+        ("None", None),
+        ("", ""),
+        ("a=b", "a=b"),
+    ],
+)
+def test_option_is_what_python_reads_and_text_keeps_its_spaces(text, value):
+    args = tool("train").parse_args(["c.py", "--cfg-options", f"key={text}"])
+    assert args.cfg_options == {"key": value}
+    assert type(args.cfg_options["key"]) is type(value)
+
+
+def test_option_without_value_ends_in_usage(capsys):
+    with pytest.raises(SystemExit):
+        tool("train").parse_args(["c.py", "--cfg-options", "a.b"])
+    assert "'a.b' is not of the form KEY=VALUE" in capsys.readouterr().err
+
+
 def test_options_are_typed():
     args = tool("train").parse_args(["c.py", "--cfg-options", "a.b=1", "c=x,y", "d=True"])
     assert args.cfg_options == {"a.b": 1, "c": ["x", "y"], "d": True}
