@@ -121,8 +121,8 @@ def _read(path: str) -> Config:
 def _override(config: Config, options: dict) -> None:
     try:
         config.merge_from_dict(options)
-    except TypeError as error:
-        raise InputError(f"option: {error}") from error
+    except (TypeError, KeyError, AttributeError) as error:  # a value's kind, a list's index
+        raise InputError(f"option that does not fit the config: {error}") from error
 
 
 def _first_cause(error: BaseException) -> str:

@@ -208,8 +208,21 @@ def test_dict_in_the_place_of_another_value_is_one_line(child):
     with pytest.raises(InputError, match=r"child\.py: data_root=.*_delete_=True") as caught:
         child('data_root = dict(path="/data")')
     assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match=r"option: .*_delete_=True"):
-        child(options={"data_root": dict(path="/data")})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"data_root": dict(path="/data")}, "_delete_=True"),
+        ({"test_evaluator.7.type": "X"}, "Index 7 exceeds"),
+    ],
+)
+def test_option_that_does_not_fit_is_one_line(child, options, words):
+    with pytest.raises(
+        InputError, match=f"option that does not fit the config: .*{words}"
+    ) as caught:
+        child(options=options)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
