@@ -8,6 +8,7 @@ from mmseg.structures import SegDataSample
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from mmsoftmor.engine.distributed import plain_batch_norm
 from mmsoftmor.errors import InputError
 from mmsoftmor.models.segmentors import BoundedEncoderDecoder
 
@@ -232,3 +233,17 @@ def test_too_few_classes_at_once_are_refused(upernet_cfg):
     options = {k: v for k, v in upernet_cfg().items() if k != "type"}
     with DefaultScope.overwrite_default_scope("mmseg"), pytest.raises(InputError, match="at least"):
         BoundedEncoderDecoder(**options, classes_at_once=1)
+
+
+def test_plain_batch_norm_predicts_as_synchronised(make_upernet, upernet_cfg):
+    from mmengine.registry import DefaultScope
+    from mmseg.registry import MODELS
+
+    synced, config = make_upernet(), upernet_cfg()
+    plain_batch_norm(config)
+    with DefaultScope.overwrite_default_scope("mmseg"):
+        plain = MODELS.build(config).eval()
+    plain.load_state_dict(synced.state_dict())
+    inputs = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(plain(inputs), synced(inputs))
