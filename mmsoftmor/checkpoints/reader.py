@@ -195,9 +195,9 @@ def _safe_globals() -> list:
         for value, name in ((np.empty(0), "_reconstruct"), (np.float64(0), "scalar"))
         for folder in ("core", "_core")
     ]
-    scalars = [type(np.dtype(kind)) for kind in (np.float64, np.float32, np.int64, np.int32, bool)]
+    kinds = [type(np.dtype(code)) for code in "?bBhHiIlLqQefdUS"]  # numbers and texts, no objects
     getter = _under_name(_statistics_method, "builtins.getattr")
-    return [HistoryBuffer, ConfigDict, getter, np.ndarray, np.dtype, *scalars, *rebuilders]
+    return [HistoryBuffer, ConfigDict, getter, np.ndarray, np.dtype, *kinds, *rebuilders]
 
 
 def _statistics_method(owner: object, name: str) -> Callable:
@@ -225,7 +225,7 @@ def read_torch(path: str, map_location: object = "cpu") -> object:
             return torch.load(path, map_location=map_location, weights_only=True)
     # What is no pickle at all leaves torch's safe unpickler in any of these ways.
     except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
-        refused = re.search(r"GLOBAL ([\w.]+)", str(error))
+        refused = re.search(r"(?:GLOBAL |but got <class ')([\w.]+)", str(error))
         if refused:
             raise InputError(
                 f"checkpoint {path} would run code ({refused[1]}); if you trust its source, load "

@@ -8,6 +8,7 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 import torch
+from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from mmengine.model import BaseModel
 from mmengine.optim import OptimWrapper
@@ -95,10 +96,29 @@ def test_numpy_objects_are_known_under_the_names_of_either_numpy(folder, name):
     assert f"numpy.{folder}.multiarray.{name}" in names
 
 
-@pytest.mark.parametrize("value", [np.float64(1.5), np.int64(3), np.arange(3.0), np.bool_(True)])
+VALUES = [np.float64(1.5), np.int64(3), np.bool_(True), np.arange(3.0), np.array(["cat", "dog"])]
+VALUES += [np.zeros((150, 3), kind) for kind in (np.uint8, np.int16, np.float16, np.float32)]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{value.dtype}{value.shape}")
 def test_numpy_values_beside_the_tensors_are_no_obstacle(tmp_path, value):
     torch.save({"state_dict": STATE, "extra": {"value": value}}, tmp_path / "file.pth")
     assert_same(read_checkpoint(tmp_path / "file.pth").state, STATE)
+
+
+def test_config_beside_the_tensors_is_no_obstacle(tmp_path):
+    meta = {"dataset_meta": {"label_map": ConfigDict({"0": 1})}}
+    torch.save({"state_dict": STATE, "meta": meta}, tmp_path / "file.pth")
+    file = read_checkpoint(tmp_path / "file.pth")
+    assert_same(file.state, STATE)
+    assert file.meta == meta
+
+
+def test_array_of_objects_is_refused(tmp_path):
+    content = {"state_dict": STATE, "extra": np.array([{"a": 1}], dtype=object)}
+    torch.save(content, tmp_path / "file.pth")
+    with pytest.raises(InputError, match=r"would run code \(numpy\.dtypes\.ObjectDType\)"):
+        read_checkpoint(tmp_path / "file.pth")
 
 
 class Malicious:
