@@ -232,6 +232,17 @@ def test_trained_routers_come_along_at_the_same_depth(make_srvit, tmp_path):
         assert torch.equal(model.state_dict()[name], value)
 
 
+@pytest.mark.parametrize(("depth", "level"), [(2, "INFO"), (3, "WARNING")])
+def test_another_depth_is_logged_as_a_warning_that_names_both(
+    make_srvit, tmp_path, log, depth, level
+):
+    torch.save(make_srvit(recursion_depth=2).state_dict(), tmp_path / "r2.pth")
+    load_pretrained(make_srvit(recursion_depth=depth), tmp_path / "r2.pth")
+    (told, text), *_ = [entry for entry in log if "r2.pth" in entry[1]]
+    assert told == level
+    assert ("recursion_depth=2 in the file, 3 in the model" in text) == (depth == 3)
+
+
 def test_mmengines_own_loading_fits_class_token_and_table_too(state, file):
     model = SRViT(ARCH, img_size=96, recursion_depth=4, **DENSE)
     load_checkpoint(model, str(file), revise_keys=[(r"^backbone\.", "")])
