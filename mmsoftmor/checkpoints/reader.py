@@ -96,10 +96,12 @@ def read_content(checkpoint: str | os.PathLike, map_location: object = "cpu") ->
 
 
 def require_local(path: str) -> None:
-    """Raise InputError unless the path is a file."""
+    """Raise InputError unless the path is a file that may be read."""
     if not os.path.isfile(path):
         what = "is a folder" if os.path.isdir(path) else "does not exist"
         raise InputError(f"checkpoint {path} {what}: {HOW_TO_NAME_A_FILE}")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"checkpoint {path} may not be read by you: ask its owner for the right")
 
 
 def unwrap(path: str, content: object) -> Checkpoint:
@@ -224,7 +226,10 @@ def read_torch(path: str, map_location: object = "cpu") -> object:
         with torch.serialization.safe_globals(_safe_globals()):
             return torch.load(path, map_location=map_location, weights_only=True)
     # What is no pickle at all leaves torch's safe unpickler in any of these ways.
-    except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
+    except (
+        *(pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError),
+        OSError,  # a cut archive: its end is sought before its beginning
+    ) as error:
         refused = re.search(r"(?:GLOBAL |but got <class ')([\w.]+)", str(error))
         if refused:
             raise InputError(

@@ -7,8 +7,9 @@ import re
 from glob import escape, glob
 
 from mmengine.config import Config
-from mmengine.runner import CheckpointLoader, find_latest_checkpoint
+from mmengine.runner import find_latest_checkpoint
 
+from mmsoftmor.checkpoints.reader import read_content
 from mmsoftmor.errors import InputError
 
 # What the runner reads when it resumes.
@@ -85,11 +86,7 @@ def check_training_state(path: str) -> None:
 
 def read_training_file(path: str) -> dict:
     """Read a local checkpoint to the CPU; InputError if it cannot be read."""
-    try:
-        content = CheckpointLoader.load_checkpoint(path, map_location="cpu")
-    except Exception as error:  # torch, pickle and zip each have their own kinds
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"{path}: cannot be read as a checkpoint ({reason})") from error
+    content = read_content(path)
     if not isinstance(content, dict):
         raise InputError(f"{path}: holds a {type(content).__name__}, not a checkpoint")
     return content

@@ -272,3 +272,11 @@ def test_path_may_begin_at_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     torch.save(STATE, tmp_path / "file.pth")
     assert_same(read_checkpoint("~/file.pth").state, STATE)
+
+
+def test_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "private.pth"
+    path.touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # the superuser may read all
+    with pytest.raises(InputError, match=r"private\.pth may not be read by you"):
+        read_checkpoint(path)
