@@ -7,6 +7,7 @@ import cv2
 import pytest
 
 from mmsoftmor.apis import quickstart
+from mmsoftmor.apis.configs import configs_dir
 from mmsoftmor.datasets.sample import make_classification, make_detection, make_segmentation
 from mmsoftmor.errors import InputError
 
@@ -43,6 +44,13 @@ def test_quickstart_leaves_metrics_weights_and_picture_and_is_not_done_twice(
     assert weights.stat().st_mtime_ns == written
     assert second == first
     assert "already fine-tuned" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("task", quickstart.JOBS)
+def test_command_for_real_data_names_a_shipped_config(task):
+    script, config, processes = quickstart.JOBS[task].real.removeprefix("bash ").split()
+    root = configs_dir().parent
+    assert (root / script).is_file() and (root / config).is_file() and int(processes) == 8
 
 
 def test_segmentation_job_leaves_figures_weights_and_picture(monkeypatch, tmp_path, capsys):
