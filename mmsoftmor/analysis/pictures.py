@@ -1,6 +1,7 @@
 """Results that people would rather look at than read, as pictures."""
 
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -37,8 +38,8 @@ def draw_predictions(
             lowest score of an object that is drawn.
     """
 
-    def draw(visualizer, image: np.ndarray, sample) -> None:
-        visualizer.add_datasample(sample.img_path, image, sample, **options)
+    def draw(visualizer, image: np.ndarray, sample, out_file: str) -> None:
+        visualizer.add_datasample(sample.img_path, image, sample, out_file=out_file, **options)
 
     _draw(model, config, indices, path, columns, draw)
 
@@ -55,9 +56,14 @@ def draw_classes(
     Args are those of :func:`draw_predictions`, for a classifier.
     """
 
-    def draw(visualizer, image: np.ndarray, sample) -> None:
-        classes = visualizer.dataset_meta["classes"]
-        visualizer.visualize_cls(image, sample, classes=classes, resize=ROW_HEIGHT)
+    def draw(visualizer, image: np.ndarray, sample, out_file: str) -> None:
+        visualizer.visualize_cls(
+            image,
+            sample,
+            classes=visualizer.dataset_meta["classes"],
+            resize=ROW_HEIGHT,
+            out_file=out_file,
+        )
 
     _draw(model, config, indices, path, columns, draw)
 
@@ -77,14 +83,17 @@ def _draw(
     )
     visualizer.dataset_meta = dataset.metainfo
     drawn = []
-    for index in indices:
-        with torch.no_grad():
-            sample = model.test_step(pseudo_collate([dataset[index]]))[0].cpu()
-        image = mmcv.imread(sample.img_path, channel_order="rgb")
-        with warnings.catch_warnings():  # objects at the edge of the image are no mistake
-            warnings.filterwarnings("ignore", message=".*out of bounds")
-            draw(visualizer, image, sample)
-        drawn.append(visualizer.get_image())
+    with tempfile.TemporaryDirectory() as folder:
+        # The whole picture, both halves, is what every library's visualizer writes to a file.
+        part = os.path.join(folder, "part.png")
+        for index in indices:
+            with torch.no_grad():
+                sample = model.test_step(pseudo_collate([dataset[index]]))[0].cpu()
+            image = mmcv.imread(sample.img_path, channel_order="rgb")
+            with warnings.catch_warnings():  # objects at the edge of the image are no mistake
+                warnings.filterwarnings("ignore", message=".*out of bounds")
+                draw(visualizer, image, sample, part)
+            drawn.append(mmcv.imread(part, channel_order="rgb"))
     _write(path, _tiled(drawn, columns))
 
 

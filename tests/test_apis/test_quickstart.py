@@ -6,6 +6,7 @@ from functools import partial
 import cv2
 import pytest
 
+from mmsoftmor.analysis.pictures import GAP, ROW_HEIGHT
 from mmsoftmor.apis import quickstart
 from mmsoftmor.apis.configs import configs_dir
 from mmsoftmor.datasets.sample import make_classification, make_detection, make_segmentation
@@ -17,6 +18,13 @@ TINY = {
     "model.backbone.init_cfg": None,
     "model.neck.out_channels": 64,
 }
+
+
+def width_of_pairs(folder):
+    """Width of a row of two images of the folder, each beside its prediction."""
+    sizes = [cv2.imread(str(path)).shape[:2] for path in sorted(folder.glob("*.jpg"))[:2]]
+    widths = [round(2 * width * ROW_HEIGHT / height) for height, width in sizes]
+    return sum(widths) + 3 * GAP
 
 
 @pytest.fixture
@@ -35,7 +43,8 @@ def test_quickstart_leaves_metrics_weights_and_picture_and_is_not_done_twice(
     first = quickstart.run("det", str(tmp_path / "work"), dict(options))
     assert 0 <= first["coco/bbox_mAP"] <= 1 and 0 <= first["coco/segm_mAP"] <= 1
     picture = cv2.imread(str(tmp_path / "work" / "predictions.png"))
-    assert picture.shape[0] > 256
+    assert picture.shape[0] == ROW_HEIGHT + 2 * GAP
+    assert picture.shape[1] == width_of_pairs(tmp_path / "data" / "val2017")
     weights = tmp_path / "work" / "epoch_1.pth"
     written = weights.stat().st_mtime_ns
     assert "dist_train.sh configs/maskrcnn_srvit_s_coco.py" in capsys.readouterr().out
@@ -68,7 +77,9 @@ def test_segmentation_job_leaves_figures_weights_and_picture(monkeypatch, tmp_pa
     assert set(figures) == {"mIoU", "mAcc", "aAcc"}
     assert all(0 <= value <= 100 for value in figures.values())
     assert (tmp_path / "work" / "iter_2.pth").is_file()
-    assert cv2.imread(str(tmp_path / "work" / "predictions.png")).shape[0] > 256
+    picture = cv2.imread(str(tmp_path / "work" / "predictions.png"))
+    assert picture.shape[0] == ROW_HEIGHT + 2 * GAP
+    assert picture.shape[1] == width_of_pairs(tmp_path / "data" / "images" / "validation")
     assert "dist_train.sh configs/upernet_srvit_s_ade20k.py" in capsys.readouterr().out
 
 
