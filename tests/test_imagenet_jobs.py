@@ -50,13 +50,7 @@ def class_names(folders):
 
 
 def shrunk(name, data_root, classes, work_dir, side=32, epochs=1, **options):
-    """A shipped config on twelve classes at ``side`` pixels, one epoch of batches of four.
-
-    More than five epochs have the shipped schedule; it refuses fewer, which end in its warm-up.
-    """
-    if epochs == 1:
-        warm_up = dict(type="LinearLR", start_factor=0.1, by_epoch=False, end=3)
-        options["param_scheduler"] = [warm_up]
+    """A shipped config on twelve classes at ``side`` pixels, one epoch of batches of four."""
     loaders = {
         f"{split}_dataloader.{key}": value
         for split in ("train", "val", "test")

@@ -97,6 +97,7 @@ def fit_trunk(
         _check_arch(_mismatches(theirs, ours, layers, allow_partial))
         state = _fit_options(state, theirs, ours, report)
         before = _fit_recursion(state, theirs, ours, allow_partial, report)
+        _note_start(theirs, model, report)
         state = _fit_table(before, theirs, model, report)
     except InputError as error:
         raise InputError(f"checkpoint {file.path}: {error}") from error
@@ -160,7 +161,9 @@ def _fit_options(state: dict, theirs: Facts, ours: Facts, report: LoadReport) ->
         )
     if theirs.qkv_bias and not ours.qkv_bias:
         raise InputError("the file has a qkv bias, the model has none: set qkv_bias=True")
-    endings = ("patch_embed.projection.weight", *[".attn.qkv.weight"] * ours.qkv_bias)
+    # Where some layers have the bias, another one's is lost, and reported as missing.
+    no_bias = ours.qkv_bias and not theirs.qkv_bias
+    endings = ("patch_embed.projection.weight", *[".attn.qkv.weight"] * no_bias)
     state = dict(state)
     for name in [name for name in state if name.endswith(endings)]:
         bias = name.replace(".weight", ".bias")
@@ -210,6 +213,21 @@ def _fit_recursion(
     return state
 
 
+def _note_start(theirs: Facts, model: nn.Module, report: LoadReport) -> None:
+    """Say so where a plain file's function is not kept: only the first step computes it."""
+    if theirs.recursion_depth > 1 or model.recursion_depth == 1:
+        return
+    start = f"mixing={model.mixing!r}"
+    if model.mixing == "soft":
+        if all(router.init == "first" for router in model.routers):
+            return
+        start = "router.init='uniform' ('first' keeps the function, nearly)"
+    report.notes.append(
+        f"recursion_depth=1 in the file, {model.recursion_depth} in the model, with {start}: "
+        "outputs differ from the file's"
+    )
+
+
 def _is_router(name: str) -> bool:
     return name.startswith("routers.")
 
@@ -225,6 +243,12 @@ def _fit_table(state: dict, theirs: Facts, model: nn.Module, report: LoadReport)
         report.grids = "{}x{} in the file, {}x{} in the model".format(*found, *grid)
     table = adapt_pos_embed(table, count, grid, model.with_cls_token, theirs.grid)
     dropped = special[1:] if model.with_cls_token else special
+    others = [name for name in dropped if name != "cls_token"]
+    if others:
+        report.notes.append(
+            f"{' and '.join(others)} of the file dropped, SR-ViT has none: outputs differ from the "
+            "file's"
+        )
     return {n: value for n, value in state.items() if n not in dropped} | {"pos_embed": table}
 
 
@@ -277,7 +301,7 @@ def _check_whole(state: dict, report: LoadReport, partial: bool) -> None:
         return
     if report.missing:
         raise InputError(
-            f"checkpoint {report.path} gives {report.trunk_share:.1%} of the trunk's parameters; "
+            f"checkpoint {report.path} gives {report.percent} of the trunk's parameters; "
             f"missing: {grouped(report.missing)}; give the file that belongs to this backbone, or "
             "set init_cfg.allow_partial=True"
         )

@@ -1,5 +1,6 @@
 """What loading a file did, for people and for programs."""
 
+import math
 from dataclasses import asdict, dataclass, field
 
 
@@ -35,6 +36,11 @@ class LoadReport:
     notes: list[str] = field(default_factory=list)
     trunk_share: float = 0.0
 
+    @property
+    def percent(self) -> str:
+        """The share of the trunk as text, rounded down: 100.0% is all of it."""
+        return f"{math.floor(1000 * self.trunk_share) / 10:.1f}%"
+
     def to_dict(self) -> dict:
         """Return the report as plain types, for JSON."""
         return asdict(self)
@@ -42,7 +48,7 @@ class LoadReport:
     def __str__(self) -> str:
         rows = [
             f"{self.path} ({self.scheme}{f', prefix {self.prefix}' if self.prefix else ''}):"
-            f" {self.trunk_share:.1%} of the trunk's parameters, {len(self.matched)} tensors "
+            f" {self.percent} of the trunk's parameters, {len(self.matched)} tensors "
             "matched"
         ]
         for title in ("resized", "missing", "new", "unused"):

@@ -190,24 +190,32 @@ def _follow_length(config: Config, key: str, ancestors: list[Config]) -> None:
     config[key] = config.train_cfg[key] = new
     schedulers = config.get("param_scheduler")
     if schedulers == before.get("param_scheduler"):
-        for scheduler in [schedulers] if isinstance(schedulers, dict) else schedulers or ():
-            if scheduler.get("by_epoch", True) == (key == "max_epochs"):
-                _stretch(scheduler, old, new)
+        listed = [schedulers] if isinstance(schedulers, dict) else schedulers or ()
+        _stretch([s for s in listed if s.get("by_epoch", True) == (key == "max_epochs")], old, new)
 
 
 def _length(config: Config, key: str) -> int | None:
     return (config.get("train_cfg") or {}).get(key)
 
 
-def _stretch(scheduler: dict, old: int, new: int) -> None:
-    begin = scheduler.get("begin", 0)
-    if begin >= new:  # a run that ends within the warm-up: what follows is never reached
-        return
-    for key, whole in (("end", 0), ("T_max", begin)):
-        if scheduler.get(key) == old - whole:
-            scheduler[key] = new - whole
-    if "milestones" in scheduler:
-        scheduler["milestones"] = [round(at * new / old) for at in scheduler["milestones"]]
+def _stretch(schedulers: list[dict], old: int, new: int) -> None:
+    """Stretch from ``old`` to ``new``; a warm-up stays as long, unless it would be all there is."""
+    bounds = {s.get(key) for s in schedulers for key in ("begin", "end")} - {None, 0, old}
+    moved = {at: max(1, at * new // old) for at in bounds if at >= new}
+    for scheduler in schedulers:
+        begin = scheduler.get("begin", 0)
+        start = moved.get(begin, begin)
+        if start >= new:  # a run of one epoch: what follows the warm-up is never reached
+            continue
+        if scheduler.get("T_max") == old - begin:
+            scheduler["T_max"] = new - start
+        if "begin" in scheduler:
+            scheduler["begin"] = start
+        if "end" in scheduler:
+            end = scheduler["end"]
+            scheduler["end"] = new if end == old else moved.get(end, end)
+        if "milestones" in scheduler:
+            scheduler["milestones"] = [round(at * new / old) for at in scheduler["milestones"]]
 
 
 def _follow_classes(config: Config, ancestors: list[Config]) -> None:

@@ -168,7 +168,7 @@ def _refuse_black_and_white(facts: LabelFacts, coding: LabelCoding) -> None:
     """255 would be ignored: the whole foreground of such masks."""
     mapped = {old for old, _ in coding.value_map}
     present = set(np.flatnonzero(facts.histogram))
-    if present <= {0, 255} and 255 in present and 255 not in mapped:
+    if present == {0, 255} and 255 not in mapped:
         pairs = ((0, 1), (255, 2)) if coding.reduce_zero_label else ((0, 0), (255, 1))
         raise InputError(
             f"{facts.files[0].path}: holds only 0 and 255, like every label map looked at in "

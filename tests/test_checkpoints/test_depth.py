@@ -152,6 +152,25 @@ def test_plain_vit_starts_as_nearly_the_function_it_was(tmp_path, depth):
     assert 0 < difference < FIRST_TOLERANCE[depth]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (dict(router=dict(init="first")), None),
+        (dict(router=dict(init="uniform")), "router.init='uniform' ('first' keeps the function"),
+        (dict(mixing="mean"), "mixing='mean'"),
+        (dict(mixing="last"), "mixing='last'"),
+    ],
+)
+def test_plain_file_whose_function_is_not_kept_is_said(make_srvit, tmp_path, options, said):
+    path = save(make_srvit(recursion_depth=1), tmp_path / "r1.pth")
+    notes = load_pretrained(make_srvit(recursion_depth=4, **options), path).notes
+    if said is None:
+        assert notes == []
+    else:
+        (note,) = notes
+        assert f"recursion_depth=1 in the file, 4 in the model, with {said}" in note
+
+
 def layers_of(state):
     return {n: v for n, v in state.items() if n.startswith("layers.")}
 

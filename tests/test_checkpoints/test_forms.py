@@ -100,8 +100,10 @@ def test_special_tokens_are_counted_from_the_file(
     torch.save(state, tmp_path / "vit.pth")
     options = dict(out_type="featmap", window_size=4) if dense else {}
     model = make_srvit(recursion_depth=1, img_size=224, **options)
-    load_pretrained(model, tmp_path / "vit.pth")
+    report = load_pretrained(model, tmp_path / "vit.pth")
     assert torch.equal(model.pos_embed[:, -196:], grid)
+    # The layers computed with these, so it is said; that a dense model has no class token is usual.
+    assert ["dropped, SR-ViT has none" in note for note in report.notes] == [True] * len(tokens)
     if not dense:
         expected = special[:, :1] if entries else torch.zeros(1, 1, 32)
         assert torch.equal(model.pos_embed[:, :1], expected)

@@ -100,7 +100,8 @@ def test_dense_model_drops_the_class_token_before_its_table_is_resized(state, fi
 
 
 def test_report_is_logged_with_new_apart_from_missing(file, log):
-    load_pretrained(SRViT(ARCH, img_size=96, recursion_depth=4, **DENSE), file)
+    options = dict(img_size=96, recursion_depth=4, router=dict(init="first"), **DENSE)
+    load_pretrained(SRViT(ARCH, **options), file)
     (level, text), *_ = [entry for entry in log if "deit.pth" in entry[1]]
     assert level == "INFO"
     assert "100.0% of the trunk's parameters" in text

@@ -60,6 +60,18 @@ def test_tensor_of_another_shape_names_both(state, make_srvit, tmp_path, name, s
     assert_refused(make_srvit(recursion_depth=1), tmp_path / "vit.pth", match)
 
 
+def test_bias_that_one_layer_lost_is_missing(state, make_srvit, tmp_path):
+    lost = QKV.replace("weight", "bias")
+    torch.save({n: v for n, v in state.items() if n != lost}, tmp_path / "vit.pth")
+    assert_refused(
+        make_srvit(recursion_depth=1), tmp_path / "vit.pth", r"gives 99\.\d%.*missing: layers\.1;"
+    )
+    bare = {n: v for n, v in state.items() if not n.endswith("qkv.bias")}
+    torch.save(bare, tmp_path / "bare.pth")
+    report = load_pretrained(make_srvit(recursion_depth=1), tmp_path / "bare.pth")
+    assert set(report.converted.values()) == {"no bias in the file, zeros"}
+
+
 def test_patches_without_layers(make_srvit, tmp_path):
     """Other hierarchical and hybrid transformers begin with patches too."""
     timm = pytest.importorskip("timm")

@@ -257,8 +257,17 @@ def test_shipped_schedules_are_left_as_they_are_written():
         assert list(config.param_scheduler[1]["milestones"]) == milestones
 
 
-def test_schedule_behind_a_warm_up_stretches_and_is_left_where_the_run_ends_before_it():
-    cosine = load_config("srvit_s_in1k", {"max_epochs": 100}).param_scheduler[1]
-    assert (cosine["begin"], cosine["end"], cosine["T_max"]) == (5, 100, 95)
-    cosine = load_config("srvit_s_in1k", {"max_epochs": 3}).param_scheduler[1]
-    assert (cosine["begin"], cosine["end"], cosine["T_max"]) == (5, 300, 295)
+@pytest.mark.parametrize(
+    ("epochs", "warmed", "cosine"),
+    [(100, 5, (5, 100, 95)), (30, 5, (5, 30, 25)), (3, 1, (1, 3, 2)), (1, 1, (5, 300, 295))],
+)
+def test_warm_up_keeps_its_length_unless_it_would_be_all_there_is(epochs, warmed, cosine):
+    warmup, decay = load_config("srvit_s_in1k", {"max_epochs": epochs}).param_scheduler
+    assert warmup["end"] == warmed
+    # Behind the only epoch nothing is reached.
+    assert (decay["begin"], decay["end"], decay["T_max"]) == cosine
+
+
+def test_warm_up_of_a_short_segmentation_run_is_short():
+    warmup, decay = load_config("upernet_srvit_s_ade20k", {"max_iters": 1000}).param_scheduler
+    assert (warmup["end"], decay["begin"], decay["end"]) == (9, 9, 1000)

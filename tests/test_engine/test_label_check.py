@@ -188,8 +188,9 @@ def test_photograph_that_is_stored_turned_has_the_size_of_its_label_map(layout, 
     preflight.check(config, "train")
 
 
-def test_labels_that_teach_nothing_are_refused(layout):
-    expect(layout(np.zeros((4, 4), np.uint8)), "every pixel", "labels/0.png")
+@pytest.mark.parametrize("value", [0, 255])
+def test_labels_that_teach_nothing_are_refused(layout, value):
+    expect(layout(np.full((4, 4), value, np.uint8)), "every pixel", "labels/0.png")
 
 
 def test_almost_unlabelled_maps_are_mentioned(layout, said):
