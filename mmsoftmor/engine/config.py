@@ -8,9 +8,11 @@ any other nested value was written on purpose and stays.
 
 from __future__ import annotations
 
+import ast
 import copy
 import os.path as osp
 from collections.abc import Iterator
+from pathlib import Path
 
 from mmengine.config import Config, ConfigDict
 
@@ -30,7 +32,9 @@ def load_config(path: str, options: dict | None = None) -> Config:
     stretched in proportion.
     They reach the datasets' ``data_root``, ``metainfo`` and keys of the same name, the evaluators'
     ``ann_file``, the heads' ``num_classes`` (the RPN's stays) and the backbone's
-    ``recursion_depth``. A value that a child or an option wrote there itself wins.
+    ``recursion_depth``. A value that a child or an option wrote there itself wins. With other
+    classes, an inherited palette goes and an inherited top-k accuracy of more than all is left out.
+    An option's list in the place of a tuple becomes a tuple.
 
     Args:
         path: A config file, or the name of a shipped config, with or without ``mmsoftmor::``.
@@ -49,11 +53,13 @@ def load_config(path: str, options: dict | None = None) -> Config:
     ancestors = [copy.deepcopy(config), *_bases(path)]
     if options:
         _override(config, options)
+    _drop_stale_palette(config, ancestors, options or {})
     _check_classes(config)
     _follow_depth(config, ancestors)
     for key in ("max_epochs", "max_iters"):
         _follow_length(config, key, ancestors)
     _follow_classes(config, ancestors)
+    _follow_class_number(config, ancestors)
     _follow_data_root(config, ancestors)
     for key in LABEL_KEYS:
         _follow_label_key(config, key, ancestors)
@@ -97,6 +103,14 @@ def class_counters(config: dict) -> Iterator[tuple[str, dict]]:
             yield path, part
 
 
+def accuracies(config: dict, split: str) -> Iterator[dict]:
+    """The metrics of a split that count a hit among the ``topk`` classes of highest score."""
+    for metric in evaluator_metrics(config.get(f"{split}_evaluator")):
+        kind = metric.get("type")
+        if getattr(kind, "__name__", str(kind)).rpartition(".")[2] == "Accuracy":
+            yield metric
+
+
 def annotation_path(dataset: dict) -> str | None:
     """The annotation file of a dataset as the dataset itself will open it, or None."""
     ann_file = dataset.get("ann_file")
@@ -119,10 +133,32 @@ def _read(path: str) -> Config:
 
 
 def _override(config: Config, options: dict) -> None:
+    """Merge options; the command line knows no tuples, which some transforms insist on."""
+    options = {key: _keep_tuple(value, _at(config, key)) for key, value in options.items()}
     try:
         config.merge_from_dict(options)
     except (TypeError, KeyError, AttributeError) as error:  # a value's kind, a list's index
         raise InputError(f"option that does not fit the config: {error}") from error
+
+
+def _keep_tuple(value, current):
+    if isinstance(value, list) and isinstance(current, tuple):
+        return tuple(value)
+    if isinstance(value, dict) and isinstance(current, dict):
+        return type(value)({k: _keep_tuple(v, current.get(k)) for k, v in value.items()})
+    return value
+
+
+def _at(node, dotted: str):
+    """The value at a dotted key, whose parts may be indexes of lists, or None."""
+    for part in dotted.split("."):
+        if isinstance(node, (dict, Config)):
+            node = node.get(part)
+        elif isinstance(node, list) and part.isdigit() and int(part) < len(node):
+            node = node[int(part)]
+        else:
+            return None
+    return node
 
 
 def _first_cause(error: BaseException) -> str:
@@ -224,17 +260,58 @@ def _follow_classes(config: Config, ancestors: list[Config]) -> None:
         return
     shared = dict(classes=classes) if palette is None else dict(classes=classes, palette=palette)
     earlier = [list(names) for names in _earlier("classes", classes, ancestors) if names]
+    stale = [old for old in _earlier("palette", palette, ancestors) if old]
     for dataset in _all_datasets(config):
-        current = dataset.get("metainfo", {}).get("classes")
+        metainfo = dataset.get("metainfo") or {}
+        current = metainfo.get("classes")
         if current is None or list(current) in [*earlier, list(classes)]:
-            dataset["metainfo"] = ConfigDict(dataset.get("metainfo", {}), **shared)
-    counts = {len(names) for names in earlier}
-    for old in ancestors:
-        if old.get("classes") != classes:
-            counts |= {node["num_classes"] for _, node in class_counters(old)}
+            if metainfo.get("palette") in stale:
+                metainfo = {key: value for key, value in metainfo.items() if key != "palette"}
+            dataset["metainfo"] = ConfigDict(metainfo, **shared)
+
+
+def _follow_class_number(config: Config, ancestors: list[Config]) -> None:
+    """Let heads count the classes, and accuracies not look among more than there are."""
+    classes = config.get("classes")
+    if classes is None:
+        return
+    others = [old for old in ancestors if old.get("classes") != classes]
+    counts = {len(names) for names in _earlier("classes", classes, ancestors) if names}
+    counts |= {node["num_classes"] for old in others for _, node in class_counters(old)}
     for _, node in class_counters(config):
         if node["num_classes"] in counts:
             node["num_classes"] = len(classes)
+    for split in SPLITS[1:]:
+        inherited = [metric.get("topk") for old in others for metric in accuracies(old, split)]
+        for metric in accuracies(config, split):
+            topk = metric.get("topk")
+            if isinstance(topk, (list, tuple)) and topk in inherited:
+                metric["topk"] = tuple(k for k in topk if k <= len(classes)) or (1,)
+
+
+def _drop_stale_palette(config: Config, ancestors: list[Config], options: dict) -> None:
+    """Forget the colours of other classes, unless they were written again for these."""
+    palette, classes = config.get("palette"), config.get("classes")
+    if palette is None or "palette" in options:
+        return
+    for old in ancestors:  # from the file itself upwards
+        if "classes" in old and old["classes"] != classes:
+            if old.get("palette") == palette:
+                config["palette"] = None
+            return
+        if _assigns(old.filename, "palette"):
+            return
+
+
+def _assigns(path: str, name: str) -> bool:
+    """Whether a Python config file itself gives a name a value."""
+    if not path.endswith(".py"):
+        return False
+    names = ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        for node in names
+    )
 
 
 def _follow_data_root(config: Config, ancestors: list[Config]) -> None:

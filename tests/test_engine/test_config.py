@@ -240,6 +240,85 @@ def test_palette_that_does_not_fit_the_classes_is_refused(child, lines, words):
         child(lines)
 
 
+@pytest.mark.parametrize("name", ["upernet_srvit_nano_sample", "maskrcnn_srvit_nano_sample"])
+def test_palette_of_other_classes_goes_and_one_of_its_own_stays(tmp_path, name):
+    def load(lines, base, file, options=None):
+        (tmp_path / file).write_text(f'_base_ = "{base}"\n{lines}\n')
+        return load_config(str(tmp_path / file), options)
+
+    shipped = f"mmsoftmor::{name}.py"
+    before = load_config(name)
+    assert len(before.palette) == len(before.classes) == len(val_metainfo(before).palette)
+    for changed in (
+        load('classes = ("a", "b")', shipped, "parent.py"),
+        load('data_root = "/data/"', "parent.py", "heir.py"),
+        load("", shipped, "plain.py", {"classes": ["a", "b"]}),
+    ):
+        assert changed.palette is None
+        assert val_metainfo(changed) == dict(classes=("a", "b"))
+    own = load('classes, palette = ("a", "b"), [(1, 1, 1), (2, 2, 2)]', shipped, "own.py")
+    assert val_metainfo(own).palette == own.palette == [(1, 1, 1), (2, 2, 2)]
+    heir = load("", "own.py", "own_heir.py")
+    assert val_metainfo(heir).palette == heir.palette == [(1, 1, 1), (2, 2, 2)]
+    # The same colours, written again for other names, are meant.
+    names = tuple(f"new {name}" for name in before.classes)
+    lines = f"palette = {before.palette!r}\nclasses = {names!r}"
+    again = load(lines, shipped, "again.py")
+    assert again.palette == before.palette == val_metainfo(again).palette
+    with pytest.raises(InputError, match="1 colours but classes 2"):
+        load('classes = ("a", "b")\npalette = [(1, 1, 1)]', shipped, "wrong.py")
+
+
+def val_metainfo(config):
+    return config.val_dataloader.dataset.metainfo
+
+
+@pytest.mark.parametrize(
+    ("count", "lines", "expected"),
+    [
+        (3, "", (1,)),
+        (5, "", (1, 5)),
+        (3, "val_evaluator = dict(topk=(1, 2))", (1, 2)),
+        (3, "val_evaluator = dict(topk=(1, 4))", (1, 4)),
+        (3, "val_evaluator = dict(topk=(4,))", (4,)),
+    ],
+)
+def test_inherited_topk_is_at_most_the_number_of_classes(tmp_path, count, lines, expected):
+    child = tmp_path / "child.py"
+    classes = tuple("abcdefg"[:count])
+    child.write_text(f'_base_ = "mmsoftmor::srvit_t_in1k.py"\nclasses = {classes!r}\n{lines}\n')
+    config = load_config(str(child))
+    assert config.val_evaluator.topk == expected
+    assert config.test_evaluator.topk == ((1, 5) if count == 5 else (1,))
+    assert config.model.head.num_classes == config.data_preprocessor.num_classes == count
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "train_dataloader.dataset.pipeline.2.scale",
+        "train_dataloader.dataset.pipeline.3.crop_size",
+        "model.data_preprocessor.size",
+        "crop_size",
+    ],
+)
+def test_option_in_the_place_of_a_tuple_is_a_tuple(key):
+    value = DictAction._parse_iterable("256,160")
+    assert value == [256, 160]
+    outer, _, last = key.rpartition(".")
+    for options in ({key: value}, {outer: {last: value}} if outer else {key: value}):
+        found = load_config("upernet_srvit_s_ade20k", options)
+        for part in key.split("."):
+            found = found[int(part) if part.isdigit() else part]
+        assert found == (256, 160)
+
+
+def test_option_in_the_place_of_a_list_stays_a_list():
+    options = {"model.data_preprocessor.mean": [1, 2, 3], "model.decode_head.in_index": [3, 2]}
+    model = load_config("upernet_srvit_s_ade20k", options).model
+    assert (model.data_preprocessor.mean, model.decode_head.in_index) == ([1, 2, 3], [3, 2])
+
+
 def test_schedule_that_a_child_wrote_itself_stays(tmp_path):
     child = tmp_path / "child.py"
     child.write_text(
