@@ -266,8 +266,10 @@ def _compare(file: Checkpoint, before: dict, state: dict, own: dict, report: Loa
                 f"checkpoint {file.path}: {name} has shape {tuple(state[name].shape)}, the model's "
                 f"is {tuple(value.shape)}; build the model with the file's arch and options"
             )
-        if name == "pos_embed" and not _same(state[name], before[name]):
+        if name == "pos_embed" and report.grids:
             report.resized.append(name)
+        elif name == "pos_embed" and not _same(state[name], before[name]):
+            report.converted[name] = "entries of special tokens fitted, the grid's as they are"
         elif name not in report.converted:
             report.matched.append(name)
     report.unused = [name for name in before if name not in own]

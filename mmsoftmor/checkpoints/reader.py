@@ -27,6 +27,7 @@ WRAPPERS = (
     *("state_dict", "model", "model_state", "model_state_dict", "module", "net", "teacher"),
     *("ema", "model_ema", "state_dict_ema", "ema_state_dict", "student", "backbone"),
 )
+HUB_FILES = ("model.safetensors", "pytorch_model.bin")  # in a folder of Hugging Face's
 HOW_TO_NAME_A_FILE = (
     "name a local file with --cfg-options model.backbone.init_cfg.checkpoint=FILE, or None to "
     "start from nothing"
@@ -99,7 +100,9 @@ def require_local(path: str) -> None:
     """Raise InputError unless the path is a file that may be read."""
     if not os.path.isfile(path):
         what = "is a folder" if os.path.isdir(path) else "does not exist"
-        raise InputError(f"checkpoint {path} {what}: {HOW_TO_NAME_A_FILE}")
+        inside = [name for name in HUB_FILES if os.path.isfile(os.path.join(path, name))]
+        mend = f"name the file in it, {inside[0]}" if inside else HOW_TO_NAME_A_FILE
+        raise InputError(f"checkpoint {path} {what}: {mend}")
     if not os.access(path, os.R_OK):
         raise InputError(f"checkpoint {path} may not be read by you: ask its owner for the right")
 

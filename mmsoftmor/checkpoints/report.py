@@ -13,7 +13,7 @@ class LoadReport:
         scheme (str): How the file names its tensors.
         prefix (str): What the file has before these names.
         matched (list[str]): Tensors taken as they are.
-        resized (list[str]): Tensors fitted to the model's grid or tokens.
+        resized (list[str]): Tensors fitted to the model's grid.
         grids (str): The position table's grid in the file and in the model, where they differ.
         converted (dict[str, str]): Tensors made from the file's, and how.
         missing (list[str]): Trunk tensors of the model that the file lacks.
@@ -96,8 +96,12 @@ class ModelReport:
         rows = [str(self.backbone), f"  beside the backbone: {len(self.matched)} tensors matched"]
         if self.missing:
             rows.append(f"  left at their initialisation: {grouped(self.missing)}")
-        for name, shapes in self.other_shape.items():
-            rows.append(f"  left at its initialisation: {name}, {shapes}")
+        if self.other_shape:
+            (name, shapes), *_ = self.other_shape.items()
+            rows.append(
+                f"  of another shape ({len(self.other_shape)}), left at their initialisation: "
+                f"{grouped(list(self.other_shape))}; such as {name}, {shapes}"
+            )
         if self.unused:
             rows.append(f"  unused ({len(self.unused)}): {grouped(self.unused)}")
         return "\n".join(rows)

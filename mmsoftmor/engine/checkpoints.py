@@ -25,8 +25,9 @@ class BackboneCheckpointHook(Hook):
 
     ``load_from`` then takes every file that ``init_cfg`` takes: a plain ViT's of any naming scheme,
     or our own of another task or recursion depth. Of a run that kept a moving average it is the
-    average. Saved checkpoints carry architecture, recursion depth and unit, and mixing in
-    ``meta['srvit']``. Models without an SR-ViT are left alone.
+    average. The backbone's own ``init_cfg`` is not loaded then, nor in resuming. Saved checkpoints
+    carry architecture, recursion depth and unit, and mixing in ``meta['srvit']``. Models without an
+    SR-ViT are left alone.
 
     Args:
         allow_partial: Whether a file that lacks a part of the backbone may be loaded.
@@ -43,6 +44,12 @@ class BackboneCheckpointHook(Hook):
         self.allow_partial = allow_partial
         self.report = None
 
+    def before_run(self, runner) -> None:
+        """Do not ask for the weights that a backbone starts from where others replace them all."""
+        found = find_backbone(_unwrapped(runner.model))
+        if found and runner._load_from and (runner._resume or not self.allow_partial):
+            found[1].init_cfg = None
+
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         model = _unwrapped(runner.model)
         if find_backbone(model) is None:
@@ -53,7 +60,9 @@ class BackboneCheckpointHook(Hook):
             _check_average(file.path, checkpoint, runner.hooks)
             return
         state, self.report = fit_model(file, model, self.allow_partial)
-        checkpoint["state_dict"] = state
+        # With what stays as it is, so that MMEngine has no differences to list once more.
+        own = model.state_dict()
+        checkpoint["state_dict"] = own | {n: value for n, value in state.items() if n in own}
         log_report(self.report, self.report.backbone.notes)
         raw = checkpoint.get("ema_state_dict", {})
         if raw != {} and not (self.report.complete and _fits_as_it_is(raw, model)):

@@ -96,7 +96,8 @@ def test(
 ) -> dict[str, float]:
     """Evaluate a checkpoint on the test part of a config.
 
-    The metrics' own tables go to the log, the figures to ``test_metrics.json`` in ``work_dir``.
+    The metrics' own tables go to the log, the figures to ``test_metrics.json`` in ``work_dir``,
+    those of augmented testing to ``test_metrics_tta.json``.
 
     Args:
         config: A complete config. It is not changed.
@@ -134,7 +135,8 @@ def test(
         if dumped:
             dumped.finish()
         summary = dict(config=config.filename, checkpoint=checkpoint, metrics=metrics)
-        write_json(osp.join(config.work_dir, "test_metrics.json"), summary)
+        name = "test_metrics_tta.json" if tta else "test_metrics.json"
+        write_json(osp.join(config.work_dir, name), summary)
     leave_processes()
     return metrics
 

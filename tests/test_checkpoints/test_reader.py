@@ -280,3 +280,9 @@ def test_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)  # the superuser may read all
     with pytest.raises(InputError, match=r"private\.pth may not be read by you"):
         read_checkpoint(path)
+
+
+def test_folder_of_a_hub_names_the_file_in_it(tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(InputError, match=r"is a folder: name the file in it, model\.safetensors"):
+        read_checkpoint(tmp_path)

@@ -198,7 +198,8 @@ def test_torchs_fused_attention_of_mmsegmentation(randomize, tmp_path):
     arch = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
     model = srvit("tiny", arch=arch, img_size=64, out_type="featmap", window_size=0)
     report = load_pretrained(model, tmp_path / "vit.pth")
-    assert report.converted == {"patch_embed.projection.bias": "no bias in the file, zeros"}
+    assert report.converted.pop("patch_embed.projection.bias") == "no bias in the file, zeros"
+    assert list(report.converted) in ([], ["pos_embed"])  # a class token's entry less
     assert_same_features(model, lambda x: source(x)[0], [(64, 64)])
 
 

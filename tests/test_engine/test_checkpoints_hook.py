@@ -94,6 +94,28 @@ def test_plain_file_as_load_from_reaches_model_average_and_checkpoint(make_runne
         torch.testing.assert_close(saved.state[f"backbone.layers.{name}"], value)
 
 
+def test_weights_that_others_replace_are_not_asked_for(make_runner, plain):
+    source, path = plain
+    nowhere = dict(type="Pretrained", checkpoint="nowhere.pth")
+    runner = make_runner(path, recursion_depth=3, init_cfg=nowhere)
+    runner.train()
+    assert same_layers(runner.model.backbone, source)
+    saved = runner.work_dir + "/epoch_1.pth"
+    make_runner(saved, recursion_depth=3, init_cfg=nowhere, resume=True).train()
+    with pytest.raises(InputError, match=r"nowhere\.pth does not exist"):
+        make_runner(recursion_depth=3, init_cfg=nowhere).train()
+    partial = dict(hook=dict(allow_partial=True), recursion_depth=3, init_cfg=nowhere)
+    with pytest.raises(InputError, match=r"nowhere\.pth does not exist"):
+        make_runner(path, **partial).train()
+
+
+def test_differences_are_told_once_in_our_report(make_runner, plain, tmp_path):
+    make_runner(plain[1], recursion_depth=3).train()
+    text = "".join(path.read_text() for path in (tmp_path / "run").rglob("*.log"))
+    assert "new by design (8)" in text and "unused (1): cls_token" not in text
+    assert "do not match exactly" not in text
+
+
 def test_file_of_another_architecture_stops_the_run(make_runner, tmp_path):
     other = SRViT({**ARCH, "feedforward_channels": 32}, img_size=32, recursion_depth=1)
     torch.save(other.state_dict(), tmp_path / "other.pth")

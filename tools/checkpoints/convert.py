@@ -21,7 +21,7 @@ def main(argv=None):
     left_out = convert(
         args.checkpoint, args.out, args.to, args.backbone, args.half, prefix=args.prefix
     )
-    print(f"{args.out}: {os.path.getsize(args.out) / 2**20:.2f} MB")
+    print(f"{args.out}: {os.path.getsize(args.out) / 1e6:.2f} MB")
     if left_out:
         print(f"left out: {grouped(left_out)}")
 

@@ -1,9 +1,12 @@
 """Say what is in a checkpoint file and which model it fits; see docs/checkpoints.md."""
 
 import argparse
+import sys
+from contextlib import redirect_stdout
 
-from mmsoftmor.checkpoints.inspect import as_json, compare_with_config, inspect_checkpoint
-from mmsoftmor.engine import cli
+with redirect_stdout(sys.stderr):  # libraries print when they are imported: --json is to be JSON
+    from mmsoftmor.checkpoints.inspect import as_json, compare_with_config, inspect_checkpoint
+    from mmsoftmor.engine import cli
 
 
 def main(argv=None):
@@ -14,10 +17,11 @@ def main(argv=None):
     parser.add_argument("--config", help="report instead what loading into this config would do")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
-    if args.config:
-        result = compare_with_config(args.checkpoint, args.config)
-    else:
-        result = inspect_checkpoint(args.checkpoint, args.prefix)
+    with redirect_stdout(sys.stderr):
+        if args.config:
+            result = compare_with_config(args.checkpoint, args.config)
+        else:
+            result = inspect_checkpoint(args.checkpoint, args.prefix)
     print(as_json(result) if args.json else result)
 
 
