@@ -1,7 +1,7 @@
 """Checks of a config and its data that run before hours are spent on either.
 
 Every check raises :class:`~mmsoftmor.errors.InputError` with the key or file and its mend. They
-read configs, annotation files and some label maps: no model is built and no image decoded.
+read configs, annotation files, folders and some label maps: no model is built and no image decoded.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mmengine.config import Config
 
 from mmsoftmor.engine.coco_check import check_coco
 from mmsoftmor.engine.config import (
+    accuracies,
     annotation_path,
     class_counters,
     evaluator_metrics,
@@ -84,7 +85,10 @@ def check(
                 check_coco(dataset, name, _classes(config, dataset), _has_masks(config))
             if _is_ade_layout(dataset):
                 _check_label_maps(config, dataset, name, split, report)
+            if config.get("default_scope") == "mmpretrain":
+                _check_class_folders(config, dataset, name)
         _check_evaluator(config, split)
+        _check_topk(config, split)
 
 
 def _check_legacy_keys(config: Config) -> None:
@@ -239,6 +243,14 @@ def _check_label_maps(
     check_labels(facts, built.coding)
 
 
+def _check_class_folders(config: Config, dataset: dict, name: str) -> None:
+    from mmsoftmor.engine.folder_check import check_folders, finds_images_itself
+
+    kind = _dataset_type(config, dataset)
+    if finds_images_itself(kind):
+        check_folders(kind(**_without_reading(dataset)), name, _model_classes(config))
+
+
 def _check_output_names(config: Config, samples: list[dict], split: str) -> None:
     """mmseg writes the prediction of a/x.jpg and of b/x.jpg to one x.png."""
     metrics = evaluator_metrics(config.get(f"{split}_evaluator"))
@@ -285,3 +297,22 @@ def _check_evaluator(config: Config, split: str) -> None:
                 f"{split}_evaluator.ann_file = {ann_file!r} but {split}_dataloader reads "
                 f"{expected!r}: let both name one file"
             )
+
+
+def _check_topk(config: Config, split: str) -> None:
+    """There are as many classes as the largest k, or the first validation stops."""
+    number = _model_classes(config)
+    if split == "train" or number is None:
+        return
+    for metric in accuracies(config, split):
+        topk = metric.get("topk", 1)
+        largest = topk if isinstance(topk, int) else max(topk)
+        if largest > number:
+            raise InputError(
+                f"{split}_evaluator.topk = {topk} but the model tells {number} classes apart: "
+                f"leave {largest} out"
+            )
+
+
+def _model_classes(config: Config) -> int | None:
+    return min((part["num_classes"] for _, part in class_counters(config)), default=None)

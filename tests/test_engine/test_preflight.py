@@ -286,7 +286,66 @@ def test_classification_root_must_exist(tmp_path):
     )
     expect(config, "data_root", "imagenet", mode="test")
     (tmp_path / "imagenet").mkdir()
+    expect(config, "test_dataloader.dataset", "imagenet/train' does not exist", mode="test")
+    (tmp_path / "imagenet" / "train").mkdir()
+    expect(config, "imagenet/train' has no class folder", mode="test")
+
+
+@pytest.fixture
+def classification(tmp_path):
+    """Return a function that loads a child of an ImageNet config whose data have three classes."""
+    for split in ("train", "val"):
+        for folder in ("cat", "dog", "owl"):
+            (tmp_path / split / folder).mkdir(parents=True)
+            (tmp_path / split / folder / "x.JPEG").touch()
+
+    def load(lines="", base="srvit_t_in1k", **options):
+        (tmp_path / "child.py").write_text(f'_base_ = "mmsoftmor::{base}.py"\n{lines}\n')
+        return load_config(str(tmp_path / "child.py"), {"data_root": str(tmp_path), **options})
+
+    return load
+
+
+@pytest.mark.parametrize("base", ["srvit_t_in1k", "srvit_nano_sample"])
+def test_classification_in_folders_needs_their_classes(classification, base):
+    number = {"srvit_t_in1k": 1000, "srvit_nano_sample": 48}[base]
+    for mode, folder in (("train", "/train'"), ("test", "/val'")):
+        words = (folder, "3 class folders", f"{number} classes", "classes = ('cat', 'dog', 'owl')")
+        expect(classification(base=base), *words, mode=mode)
+        preflight.check(classification('classes = ("cat", "dog", "owl")', base), mode)
+        preflight.check(classification('classes = ("Katze", "Hund", "Eule")', base), mode)
+
+
+def test_classes_in_another_order_than_their_folders_are_refused(classification):
+    config = classification('classes = ("dog", "cat", "owl")')
+    expect(config, "train_dataloader.dataset", "class 0 is 'dog'", "folder 'cat'")
+
+
+def test_validation_folders_are_checked_too(classification, tmp_path):
+    for folder in ("cat", "dog"):
+        (tmp_path / "val" / folder / "x.JPEG").rename(tmp_path / "val" / folder / "x.txt")
+    config = classification('classes = ("cat", "dog", "owl")')
+    preflight.check(config)
+    (tmp_path / "val" / "owl" / "x.JPEG").unlink()
+    expect(config, "val_dataloader.dataset: no image in", "/val'")
+
+
+def test_meta_file_is_checked_where_it_is_read(classification, tmp_path):
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "meta" / "val.txt").write_text("owl/x.JPEG 2\ncat/x.JPEG 3\n")
+    config = classification('classes = ("cat", "dog", "owl")')
+    expect(config, "meta/val.txt: line 2 has label 3", "3 classes")
+
+
+@pytest.mark.parametrize(("topk", "largest"), [((1, 5), 5), (4, 4), ([4, 2], 4)])
+def test_topk_of_more_than_all_classes_is_refused(classification, topk, largest):
+    config = classification('classes = ("cat", "dog", "owl")')
+    config.val_evaluator.topk = topk
+    words = ("val_evaluator.topk", "tells 3 classes apart", f"leave {largest} out")
+    expect(config, *words)
     preflight.check(config, "test")
+    config.val_evaluator.topk = (1, 3)
+    preflight.check(config)
 
 
 def test_option_that_the_backbone_does_not_have_is_named_with_the_closest():

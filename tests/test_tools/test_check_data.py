@@ -103,3 +103,17 @@ def test_verdict_on_each_form_of_mask(run, tmp_path, capsys, labels, lines, verd
         with pytest.raises(InputError, match=r"test_dataloader|a\.png") as caught:
             run.again("--part", "test")
         assert verdict in str(caught.value)
+
+
+def test_class_folders_are_checked(run, tmp_path, capsys):
+    for split in ("train", "val"):
+        for folder in ("cat", "dog", "owl"):
+            (tmp_path / split / folder).mkdir(parents=True)
+            (tmp_path / split / folder / "x.png").touch()
+    child = f'_base_ = "mmsoftmor::srvit_t_in1k.py"\ndata_root = {str(tmp_path)!r}\n'
+    (tmp_path / "field.py").write_text(child)
+    with pytest.raises(InputError, match=r"3 class folders but the config 1000 classes"):
+        run.again()
+    (tmp_path / "field.py").write_text(child + 'classes = ("cat", "dog", "owl")\n')
+    run.again()
+    assert capsys.readouterr().out.endswith("no mistake found\n")
