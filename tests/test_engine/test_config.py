@@ -1,11 +1,14 @@
 """Three-line child configs reach every copy of a shared setting."""
 
+from pathlib import Path
+
 import pytest
 from mmengine.config import DictAction
 
 from mmsoftmor.engine.config import load_config
 from mmsoftmor.errors import InputError
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 MODEL = """
 recursion_depth = 4
 model = dict(
@@ -350,3 +353,40 @@ def test_warm_up_keeps_its_length_unless_it_would_be_all_there_is(epochs, warmed
 def test_warm_up_of_a_short_segmentation_run_is_short():
     warmup, decay = load_config("upernet_srvit_s_ade20k", {"max_iters": 1000}).param_scheduler
     assert (warmup["end"], decay["begin"], decay["end"]) == (9, 9, 1000)
+
+
+def test_documented_config_of_another_size_is_the_shipped_one(tmp_path):
+    texts = (DOCS / "segmentation.md").read_text(encoding="utf-8").split("```")
+    (text,) = [text for text in texts if text.startswith("python") and "side = 640" in text]
+    child = tmp_path / "child.py"
+    child.write_text(text.removeprefix("python").replace("upernet_srvit_s_", "upernet_srvit_b_"))
+    config, shipped = load_config(str(child)), load_config("upernet_srvit_b_640_ade20k")
+    for split in ("train", "val", "test"):
+        key = f"{split}_dataloader"
+        assert config[key].dataset.pipeline == shipped[key].dataset.pipeline
+        assert config[key].batch_size == shipped[key].batch_size
+    assert config.tta_pipeline == shipped.tta_pipeline
+    assert config.model.data_preprocessor == shipped.model.data_preprocessor
+    assert config.model.test_cfg == dict(mode="whole")
+
+
+def test_documented_option_changes_the_test_scale():
+    text = (DOCS / "segmentation.md").read_text(encoding="utf-8")
+    option = "test_dataloader.dataset.pipeline.1.scale=2560,640"
+    assert option in text
+    key, value = option.split("=")
+    config = load_config("upernet_srvit_s_ade20k", {key: DictAction._parse_iterable(value)})
+    step = config.test_dataloader.dataset.pipeline[1]
+    assert (step.type, step.scale) == ("Resize", (2560, 640))
+
+
+def test_documented_classifier_of_own_classes_counts_them(tmp_path):
+    texts = (DOCS / "imagenet.md").read_text(encoding="utf-8").split("```")
+    (text,) = [text for text in texts if text.startswith("python") and "classes" in text]
+    (tmp_path / "child.py").write_text(text.removeprefix("python"))
+    config = load_config(str(tmp_path / "child.py"))
+    assert config.model.head.num_classes == config.data_preprocessor.num_classes == 3
+    assert config.test_evaluator.topk == (1,)
+    for dataset in (config.train_dataloader.dataset, config.val_dataloader.dataset):
+        assert dataset.data_root == "/datasets/birds/"
+        assert dataset.metainfo.classes == ("duck", "goose", "swan")
