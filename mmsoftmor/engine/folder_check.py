@@ -28,7 +28,7 @@ def finds_images_itself(kind: type) -> bool:
     )
 
 
-def check_folders(dataset: CustomDataset, name: str, number: int | None = None) -> None:
+def check_folders(dataset: CustomDataset, name: str, number: int | None = None) -> list[str] | None:
     """Check that a classification dataset has images, and labels that its classes explain.
 
     Args:
@@ -36,6 +36,9 @@ def check_folders(dataset: CustomDataset, name: str, number: int | None = None) 
         name: Where the dataset stands in the config, for messages.
         number: Classes that the model tells apart, for a dataset without class names; None where
             that is open.
+
+    Returns:
+        The class folders in the order of their labels, or None if labels come from elsewhere.
 
     Raises:
         InputError: No folder, no image, another number of folders than of classes, classes in
@@ -50,7 +53,8 @@ def check_folders(dataset: CustomDataset, name: str, number: int | None = None) 
         )
     if dataset.ann_file:
         _check_meta_file(dataset, name, number)
-        return
+        return None
+    folders = None
     if dataset.with_label:
         folders, _ = find_folders(prefix)
         if not folders:
@@ -68,6 +72,26 @@ def check_folders(dataset: CustomDataset, name: str, number: int | None = None) 
             f"{name}: no image in {prefix!r}, none ends in {suffixes}: correct data_root, "
             "data_prefix or extensions"
         )
+    return folders
+
+
+def check_same_folders(found: dict[str, list[str]]) -> None:
+    """Check that a label stands for one class in every dataset.
+
+    Args:
+        found: Each dataset's place in the config, and its folders in the order of their labels.
+
+    Raises:
+        InputError: A label is that of another folder in one dataset than in the first.
+    """
+    first, *others = found
+    for name in others:
+        for label, (folder, other) in enumerate(zip(found[first], found[name], strict=False)):
+            if folder != other:
+                raise InputError(
+                    f"label {label} is folder {folder!r} in {first} but {other!r} in {name}: give "
+                    "both the same folders"
+                )
 
 
 def _other_number(
@@ -75,7 +99,7 @@ def _other_number(
 ) -> str:
     known = set(folders) & set(classes)
     odd = [f"folder {folder!r} has no class" for folder in folders if folder not in classes]
-    odd += [f"class {name!r} has no folder" for name in classes if name not in folders]
+    odd += [f"class {title!r} has no folder" for title in classes if title not in folders]
     hint = f" ({odd[0]})" if known else ""
     return (
         f"{name}: {prefix!r} has {_count(folders, 'class folder')} but the config "

@@ -85,10 +85,10 @@ def check(
                 check_coco(dataset, name, _classes(config, dataset), _has_masks(config))
             if _is_ade_layout(dataset):
                 _check_label_maps(config, dataset, name, split, report)
-            if config.get("default_scope") == "mmpretrain":
-                _check_class_folders(config, dataset, name)
         _check_evaluator(config, split)
         _check_topk(config, split)
+    if config.get("default_scope") == "mmpretrain":
+        _check_class_folders(config, _SPLITS[mode])
 
 
 def _check_legacy_keys(config: Config) -> None:
@@ -243,12 +243,22 @@ def _check_label_maps(
     check_labels(facts, built.coding)
 
 
-def _check_class_folders(config: Config, dataset: dict, name: str) -> None:
-    from mmsoftmor.engine.folder_check import check_folders, finds_images_itself
+def _check_class_folders(config: Config, splits: tuple[str, ...]) -> None:
+    from mmsoftmor.engine.folder_check import (
+        check_folders,
+        check_same_folders,
+        finds_images_itself,
+    )
 
-    kind = _dataset_type(config, dataset)
-    if finds_images_itself(kind):
-        check_folders(kind(**_without_reading(dataset)), name, _model_classes(config))
+    found = {}
+    for name, dataset in (pair for split in splits for pair in _named_datasets(config, split)):
+        kind = _dataset_type(config, dataset)
+        if finds_images_itself(kind):
+            built = kind(**_without_reading(dataset))
+            found[name] = check_folders(built, name, _model_classes(config))
+    found = {name: folders for name, folders in found.items() if folders}
+    if found:
+        check_same_folders(found)
 
 
 def _check_output_names(config: Config, samples: list[dict], split: str) -> None:

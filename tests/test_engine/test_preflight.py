@@ -330,6 +330,13 @@ def test_validation_folders_are_checked_too(classification, tmp_path):
     expect(config, "val_dataloader.dataset: no image in", "/val'")
 
 
+@pytest.mark.parametrize("base", ["srvit_t_in1k", "srvit_nano_sample"])
+def test_label_that_validation_takes_for_another_folder_is_refused(classification, tmp_path, base):
+    (tmp_path / "val" / "cat").rename(tmp_path / "val" / "emu")
+    config = classification('classes = ("Katze", "Hund", "Eule")', base)
+    expect(config, "label 0 is folder 'cat' in train_dataloader.dataset but 'dog' in val_data")
+
+
 def test_meta_file_is_checked_where_it_is_read(classification, tmp_path):
     (tmp_path / "meta").mkdir()
     (tmp_path / "meta" / "val.txt").write_text("owl/x.JPEG 2\ncat/x.JPEG 3\n")
