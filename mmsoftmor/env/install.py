@@ -60,7 +60,7 @@ def install_build_tools(job: Job) -> None:
 
 def install_libraries(job: Job) -> None:
     """Install the OpenMMLab libraries, which bring all that mmcv needs, OpenCV among it."""
-    wanted = missing(job.stack.library_pins)
+    wanted = missing(job.stack.openmmlab_pins)
     if wanted:
         pip_install(job, "libraries", *wanted)
 
@@ -238,7 +238,7 @@ STEPS: tuple[tuple[str, Callable[[Job], None]], ...] = (
 
 def all_in_place(job: Job) -> bool:
     """Whether every requirement is met and the verification passes: the quick second run."""
-    wanted = [*job.stack.build_tools, *job.stack.library_pins, job.stack.mmcv_pin]
+    wanted = [*job.stack.build_tools, *job.stack.openmmlab_pins, job.stack.mmcv_pin]
     if missing(wanted) or not _project_is_current(job):
         return False
     try:

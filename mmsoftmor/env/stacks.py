@@ -55,7 +55,7 @@ class Stack:
         return self.pinned(self.mmcv)[0]
 
     @property
-    def library_pins(self) -> list[str]:
+    def openmmlab_pins(self) -> list[str]:
         """The other OpenMMLab libraries, and what they import without declaring it."""
         return [*self.pinned(*self.libraries.values()), *self.extra]
 
