@@ -14,7 +14,7 @@ from mmsoftmor.checkpoints.schemes import HEAD, find_alien, find_trunk
 from mmsoftmor.checkpoints.whole import find_backbone, fit_model
 from mmsoftmor.engine.config import load_config
 from mmsoftmor.errors import InputError
-from mmsoftmor.models.backbones.srvit import ARCH_KEYS, ARCHS
+from mmsoftmor.models.backbones.options import ARCH_KEYS, ARCHS
 
 
 @dataclass

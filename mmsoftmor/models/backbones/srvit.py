@@ -1,6 +1,5 @@
 """SR-ViT of "Soft Mixture-of-Recursions" (arXiv 2607.00774)."""
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -19,6 +18,15 @@ from torch.utils.checkpoint import checkpoint
 from mmsoftmor.checkpoints import load_pretrained
 from mmsoftmor.checkpoints.pos_embed import SPECIAL_TOKENS, adapt_pos_embed
 from mmsoftmor.errors import InputError
+from mmsoftmor.models.backbones.options import (
+    OUT_TYPES,
+    check_choice,
+    checked_arch,
+    checked_frozen_stages,
+    checked_out_indices,
+    checked_router,
+    layer_windows,
+)
 from mmsoftmor.models.layers import (
     MIXINGS,
     Router,
@@ -27,15 +35,7 @@ from mmsoftmor.models.layers import (
     recurse,
 )
 
-ARCH_KEYS = ("embed_dims", "num_layers", "num_heads", "feedforward_channels")
-ARCHS = {
-    "tiny": dict(zip(ARCH_KEYS, (192, 12, 3, 768), strict=True)),
-    "small": dict(zip(ARCH_KEYS, (384, 12, 6, 1536), strict=True)),
-    "base": dict(zip(ARCH_KEYS, (768, 12, 12, 3072), strict=True)),
-}
 INIT_KEYS = ("checkpoint", "prefix", "allow_partial", "layers")
-ROUTER_KEYS = ("hidden_ratio", "init")
-OUT_TYPES = ("cls_token", "raw", "featmap", "avg_featmap")
 
 
 @MODELS.register_module()
@@ -127,23 +127,26 @@ class SRViT(BaseBackbone):
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        arch = _checked_arch(arch)
+        arch = checked_arch(arch)
         self.embed_dims = arch["embed_dims"]
         self.num_layers = arch["num_layers"]
-        _check_choice("out_type", out_type, OUT_TYPES)
-        _check_choice("mixing", mixing, MIXINGS)
+        check_choice("out_type", out_type, OUT_TYPES)
+        check_choice("mixing", mixing, MIXINGS)
         self.out_type = out_type
         self.mixing = mixing
         self.with_cp = with_cp
         self._set_recursion(recursion_depth, recursion_unit, active_depth)
-        self.out_indices = self._checked_out_indices(out_indices)
-        self.frozen_stages = self._checked_frozen_stages(frozen_stages)
+        self.out_indices = checked_out_indices(out_indices, self.num_layers, self.recursion_unit)
+        self.frozen_stages = checked_frozen_stages(frozen_stages, self.num_layers)
         norm_cfg = {"eps": 1e-6, **(norm_cfg or {"type": "LN"})}
 
         dense = out_type == "featmap"
         self.with_cls_token = not dense if with_cls_token is None else with_cls_token
-        windows = self._windows(
-            (16 if dense else 0) if window_size is None else window_size, global_attn_indexes
+        windows = layer_windows(
+            (16 if dense else 0) if window_size is None else window_size,
+            global_attn_indexes,
+            self.num_layers,
+            self.with_cls_token,
         )
         self._set_stem(img_size, patch_size, in_channels, drop_rate)
         rates = np.linspace(0, drop_path_rate, self.num_layers)
@@ -161,7 +164,7 @@ class SRViT(BaseBackbone):
             )
             for i in range(self.num_layers)
         )
-        router = _checked_router(router)
+        router = checked_router(router)
         if self.recursion_depth > 1 and mixing == "soft":
             self.routers = ModuleList(
                 Router(self.embed_dims, self.recursion_depth, **router)
@@ -201,44 +204,6 @@ class SRViT(BaseBackbone):
                 f"{self.recursion_depth}"
             )
         self._active_depth = depth
-
-    def _checked_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
-        given = [out_indices] if isinstance(out_indices, int) else list(out_indices)
-        indices = tuple(i + self.num_layers if i < 0 else i for i in given)
-        for i in indices:
-            if not 0 <= i < self.num_layers or (i + 1) % self.recursion_unit:
-                raise InputError(
-                    f"out_indices={out_indices!r}: each must be the last layer of a recursive unit "
-                    f"of {self.recursion_unit} among {self.num_layers} layers"
-                )
-        if not indices or list(indices) != sorted(set(indices)):
-            raise InputError(f"out_indices={out_indices!r} must be distinct and ascending")
-        return indices
-
-    def _checked_frozen_stages(self, frozen_stages: int) -> int:
-        if not -1 <= frozen_stages <= self.num_layers:
-            raise InputError(
-                f"frozen_stages={frozen_stages} must lie between -1 and {self.num_layers}"
-            )
-        return frozen_stages
-
-    def _windows(self, size: int, global_indexes: Sequence[int] | None) -> list[int]:
-        """Return each layer's window size."""
-        if type(size) is not int or size < 0:
-            raise InputError(f"window_size={size!r} must be a whole number of tokens, 0 for none")
-        if size and self.with_cls_token:
-            raise InputError(
-                f"window_size={size} needs a model without class token: set "
-                "out_type='featmap' and leave with_cls_token out"
-            )
-        if global_indexes is None:
-            global_indexes = [math.ceil(self.num_layers * q / 4) - 1 for q in (1, 2, 3, 4)]
-        if any(not 0 <= i < self.num_layers for i in global_indexes):
-            raise InputError(
-                f"global_attn_indexes={list(global_indexes)} must name layers 0 to "
-                f"{self.num_layers - 1}"
-            )
-        return [0 if i in global_indexes else size for i in range(self.num_layers)]
 
     def _set_stem(self, img_size, patch_size: int, in_channels: int, drop_rate: float) -> None:
         if self.out_type == "cls_token" and not self.with_cls_token:
@@ -469,32 +434,3 @@ class SRViT(BaseBackbone):
         if head in ("ln1", "ln2"):
             return depths - 1, depths
         raise InputError(f"parameter {param_name!r} has no place among the layers of SRViT")
-
-
-def _checked_arch(arch: str | dict) -> dict:
-    if isinstance(arch, str):
-        if arch not in ARCHS:
-            raise InputError(f"arch={arch!r} is unknown; use one of {', '.join(ARCHS)} or a dict")
-        return ARCHS[arch]
-    if set(arch) != set(ARCH_KEYS):
-        raise InputError(f"arch has keys {sorted(arch)}; a dict needs exactly {sorted(ARCH_KEYS)}")
-    if any(type(value) is not int or value < 1 for value in arch.values()):
-        raise InputError(f"arch={arch}: every value must be a whole number of at least 1")
-    if arch["embed_dims"] % arch["num_heads"]:
-        raise InputError(
-            f"arch: num_heads={arch['num_heads']} must divide embed_dims={arch['embed_dims']}"
-        )
-    return arch
-
-
-def _checked_router(router: dict | None) -> dict:
-    router = router or {}
-    unknown = sorted(set(router) - set(ROUTER_KEYS))
-    if unknown:
-        raise InputError(f"router has unknown keys {unknown}; use {', '.join(ROUTER_KEYS)}")
-    return router
-
-
-def _check_choice(key: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise InputError(f"{key}={value!r} is unknown; use one of {', '.join(choices)}")
