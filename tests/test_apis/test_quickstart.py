@@ -12,13 +12,6 @@ from mmsoftmor.apis.configs import configs_dir
 from mmsoftmor.datasets.sample import make_classification, make_detection, make_segmentation
 from mmsoftmor.errors import InputError
 
-TINY = {
-    "train_cfg.max_epochs": 1,
-    "train_dataloader.batch_size": 2,
-    "model.backbone.init_cfg": None,
-    "model.neck.out_channels": 64,
-}
-
 
 def width_of_pairs(folder):
     """Width of a row of two images of the folder, each beside its prediction."""
@@ -28,18 +21,32 @@ def width_of_pairs(folder):
 
 
 @pytest.fixture
-def tiny_job(monkeypatch):
-    """The detection job on eight images."""
-    job = quickstart.JOBS["det"]
-    make_data = partial(make_detection, num_train=8, num_val=2, progress=False)
-    draw = partial(quickstart._draw_detections, images=2)
-    monkeypatch.setitem(quickstart.JOBS, "det", replace(job, make_data=make_data, draw=draw))
+def shrink(monkeypatch, tmp_path):
+    """Return a function that gives a job few images, and its options without pretraining."""
+
+    def change(task, make_data, draw, count, held_out, shown, **options):
+        job = replace(
+            quickstart.JOBS[task],
+            make_data=partial(make_data, num_train=count, num_val=held_out, progress=False),
+            draw=partial(draw, images=shown),
+        )
+        monkeypatch.setitem(quickstart.JOBS, task, job)
+        data_root = str(tmp_path / "data")
+        return {**options, "data_root": data_root, "model.backbone.init_cfg": None}
+
+    return change
 
 
 def test_quickstart_leaves_metrics_weights_and_picture_and_is_not_done_twice(
-    tiny_job, tmp_path, capsys
+    shrink, tmp_path, capsys
 ):
-    options = TINY | {"data_root": str(tmp_path / "data")}
+    options = {
+        "train_cfg.max_epochs": 1,
+        "train_dataloader.batch_size": 2,
+        "model.neck.out_channels": 64,
+    }
+    draw = quickstart._draw_detections
+    options = shrink("det", make_detection, draw, count=8, held_out=2, shown=2, **options)
     first = quickstart.run("det", str(tmp_path / "work"), dict(options))
     assert 0 <= first["coco/bbox_mAP"] <= 1 and 0 <= first["coco/segm_mAP"] <= 1
     picture = cv2.imread(str(tmp_path / "work" / "predictions.png"))
@@ -62,17 +69,10 @@ def test_command_for_real_data_names_a_shipped_config(task):
     assert (root / script).is_file() and (root / config).is_file() and int(processes) == 8
 
 
-def test_segmentation_job_leaves_figures_weights_and_picture(monkeypatch, tmp_path, capsys):
-    job = quickstart.JOBS["seg"]
-    make_data = partial(make_segmentation, num_train=8, num_val=2, progress=False)
-    draw = partial(quickstart._draw_segmentations, images=2)
-    monkeypatch.setitem(quickstart.JOBS, "seg", replace(job, make_data=make_data, draw=draw))
-    options = {
-        "data_root": str(tmp_path / "data"),
-        "train_cfg.max_iters": 2,
-        "train_dataloader.batch_size": 2,
-        "model.backbone.init_cfg": None,
-    }
+def test_segmentation_job_leaves_figures_weights_and_picture(shrink, tmp_path, capsys):
+    options = {"train_cfg.max_iters": 2, "train_dataloader.batch_size": 2}
+    draw = quickstart._draw_segmentations
+    options = shrink("seg", make_segmentation, draw, count=8, held_out=2, shown=2, **options)
     figures = quickstart.run("seg", str(tmp_path / "work"), options)
     assert set(figures) == {"mIoU", "mAcc", "aAcc"}
     assert all(0 <= value <= 100 for value in figures.values())
@@ -83,17 +83,10 @@ def test_segmentation_job_leaves_figures_weights_and_picture(monkeypatch, tmp_pa
     assert "dist_train.sh configs/upernet_srvit_s_ade20k.py" in capsys.readouterr().out
 
 
-def test_classification_job_leaves_figures_weights_and_picture(monkeypatch, tmp_path):
-    job = quickstart.JOBS["cls"]
-    make_data = partial(make_classification, num_train=48, num_val=48, progress=False)
-    draw = partial(quickstart._draw_classes, images=range(2))
-    monkeypatch.setitem(quickstart.JOBS, "cls", replace(job, make_data=make_data, draw=draw))
-    options = {
-        "data_root": str(tmp_path / "data"),
-        "train_cfg.max_epochs": 1,
-        "train_dataloader.batch_size": 16,
-        "model.backbone.init_cfg": None,
-    }
+def test_classification_job_leaves_figures_weights_and_picture(shrink, tmp_path):
+    options = {"train_cfg.max_epochs": 1, "train_dataloader.batch_size": 16}
+    draw, shown = quickstart._draw_classes, range(2)
+    options = shrink("cls", make_classification, draw, 48, held_out=48, shown=shown, **options)
     figures = quickstart.run("cls", str(tmp_path / "work"), options)
     assert 0 <= figures["accuracy/top1"] <= 100
     assert (tmp_path / "work" / "epoch_1.pth").is_file()

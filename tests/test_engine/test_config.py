@@ -187,10 +187,8 @@ def test_unknown_shipped_name_is_refused():
 
 
 @pytest.mark.parametrize("line", ["max_epochs = 24", "train_cfg = dict(max_epochs=24)"])
-def test_epochs_of_a_child_stretch_the_inherited_schedule(tmp_path, line):
-    child = tmp_path / "child.py"
-    child.write_text(f'_base_ = "mmsoftmor::maskrcnn_srvit_s_1x_coco.py"\n{line}\n')
-    config = load_config(str(child))
+def test_epochs_of_a_child_stretch_the_inherited_schedule(child, line):
+    config = child(line, base="mmsoftmor::maskrcnn_srvit_s_1x_coco.py")
     warmup, steps = config.param_scheduler
     assert config.train_cfg.max_epochs == config.max_epochs == 24
     assert (steps["end"], list(steps["milestones"])) == (24, [16, 22])
@@ -198,10 +196,8 @@ def test_epochs_of_a_child_stretch_the_inherited_schedule(tmp_path, line):
 
 
 @pytest.mark.parametrize("line", ["max_iters = 8000", "train_cfg = dict(max_iters=8000)"])
-def test_iterations_of_a_child_stretch_the_inherited_schedule(tmp_path, line):
-    child = tmp_path / "child.py"
-    child.write_text(f'_base_ = "mmsoftmor::upernet_srvit_s_ade20k.py"\n{line}\n')
-    config = load_config(str(child))
+def test_iterations_of_a_child_stretch_the_inherited_schedule(child, line):
+    config = child(line, base="mmsoftmor::upernet_srvit_s_ade20k.py")
     warmup, decay = config.param_scheduler
     assert config.train_cfg.max_iters == config.max_iters == 8000
     assert (decay["begin"], decay["end"], warmup["end"]) == (1500, 8000, 1500)
@@ -322,13 +318,11 @@ def test_option_in_the_place_of_a_list_stays_a_list():
     assert (model.data_preprocessor.mean, model.decode_head.in_index) == ([1, 2, 3], [3, 2])
 
 
-def test_schedule_that_a_child_wrote_itself_stays(tmp_path):
-    child = tmp_path / "child.py"
-    child.write_text(
-        '_base_ = "mmsoftmor::maskrcnn_srvit_s_1x_coco.py"\nmax_epochs = 24\n'
-        'param_scheduler = [dict(type="MultiStepLR", end=12, milestones=[3])]\n'
+def test_schedule_that_a_child_wrote_itself_stays(child):
+    config = child(
+        'max_epochs = 24\nparam_scheduler = [dict(type="MultiStepLR", end=12, milestones=[3])]',
+        base="mmsoftmor::maskrcnn_srvit_s_1x_coco.py",
     )
-    config = load_config(str(child))
     assert config.train_cfg.max_epochs == 24
     assert config.param_scheduler == [dict(type="MultiStepLR", end=12, milestones=[3])]
 
