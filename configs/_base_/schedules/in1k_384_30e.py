@@ -1,13 +1,7 @@
 # DeiT's fine-tuning at a higher resolution: batch 512 = 8 x 64, 30 epochs at a constant rate.
+_base_ = "in1k_300e.py"
 max_epochs = 30
-optim_wrapper = dict(
-    type="AmpOptimWrapper",
-    dtype="bfloat16",  # "float16" on cards without bf16
-    optimizer=dict(type="AdamW", lr=5e-6, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-8),
-    constructor="RecursiveLayerDecayConstructor",
-    paramwise_cfg=dict(layer_decay_rate=1.0),
-    clip_grad=dict(max_norm=5.0),
-)
+optim_wrapper = dict(optimizer=dict(lr=5e-6, weight_decay=1e-8))
 param_scheduler = [
     dict(
         type="LinearLR",
@@ -19,7 +13,5 @@ param_scheduler = [
     ),
     dict(type="ConstantLR", factor=1.0, by_epoch=True, begin=5, end=max_epochs),
 ]
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=1)
-val_cfg = dict(type="ValLoop")
-test_cfg = dict(type="TestLoop")
-auto_scale_lr = dict(enable=False, base_batch_size=512)
+train_cfg = dict(max_epochs=max_epochs, val_interval=1)
+auto_scale_lr = dict(base_batch_size=512)
